@@ -6,16 +6,20 @@ from collections.abc import Iterable
 
 from one_layer.system.errors import UserError
 
-LAST_VERSION = "0.3.0"  # the last one that reads these keys
-REMOVED = frozenset(
-    {
-        *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
-        *("model.share_bias", "model.score_constant", "model.reservoir_direction"),
-        *("model.init_qk_gain", "model.zero_pad_row"),
-        *("optim.moments", "optim.freeze_scores"),
-        *("train.init_scores", "train.stall_minutes", "train.keep_every", "train.max_nonfinite"),
-    }
-)
+# Each with the last version that reads it.
+REMOVED = {
+    **dict.fromkeys(("evaluation.candidates",), "0.5.0"),
+    **dict.fromkeys(
+        (
+            *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),
+            *("model.share_bias", "model.score_constant", "model.reservoir_direction"),
+            *("model.init_qk_gain", "model.zero_pad_row"),
+            *("optim.moments", "optim.freeze_scores"),
+            *("train.init_scores", "train.stall_minutes", "train.keep_every", "train.max_nonfinite"),
+        ),
+        "0.3.0",
+    ),
+}
 
 
 def refuse_removed(keys: Iterable[str]) -> None:
@@ -23,5 +27,5 @@ def refuse_removed(keys: Iterable[str]) -> None:
     for key in keys:
         if key in REMOVED:
             raise UserError(
-                f"the key {key} is gone; version {LAST_VERSION} is the last that reads it: leave it out, or use that version"
+                f"the key {key} is gone; version {REMOVED[key]} is the last that reads it: leave it out, or use that version"
             )

@@ -16,7 +16,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, resolve
 from one_layer.system.errors import UserError
-from one_layer.system.removed import LAST_VERSION, REMOVED
+from one_layer.system.removed import REMOVED
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.training.plan import total_updates
@@ -95,7 +95,7 @@ def test_a_key_that_is_gone_is_refused_whatever_its_value_with_the_last_version_
     section, _, name = key.partition(".")
     config = tiny.config()
     config[section][name] = None
-    with pytest.raises(UserError, match=rf"^the key {key} is gone; version {LAST_VERSION} is the last that reads it"):
+    with pytest.raises(UserError, match=rf"^the key {key} is gone; version {REMOVED[key]} is the last that reads it"):
         resolve(config)
 
 

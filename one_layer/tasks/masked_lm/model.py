@@ -24,6 +24,7 @@ from one_layer.tasks.model import TrainedModel, not_finite
 from one_layer.tasks.streams import check_finite
 
 log = logging.getLogger(__name__)
+CANDIDATES = 5  # tokens that are given for each mask
 WHITE_AT_END = re.compile(r"[^\S\x1c-\x1f]+\Z")  # Unicode's white space, which is not quite Python's
 
 
@@ -124,11 +125,8 @@ class MaskedLanguageModel(TrainedModel):
             raise not_finite("fill masks")
         order = [number for number in np.argsort(-log_p, kind="stable").tolist() if number > UNK]
         mask = self.assets.target_vocabulary.tokens.index(MASK)
-        best = [number for number in order[: self.settings.candidates + 1] if number != mask]
-        return [
-            Candidate(self._unit.text([number]), float(np.exp(log_p[number])))
-            for number in best[: self.settings.candidates]
-        ]
+        best = [number for number in order[: CANDIDATES + 1] if number != mask]
+        return [Candidate(self._unit.text([number]), float(np.exp(log_p[number]))) for number in best[:CANDIDATES]]
 
 
 def _shown(text: str) -> str:

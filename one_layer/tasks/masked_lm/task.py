@@ -25,7 +25,7 @@ class MaskedLM(StreamTask):
 
     family = "masked_lm"
     settings = MaskedSettings
-    limits = {"max_tokens": 2**24, "candidates": 2**16}  # noqa: RUF012  # a ClassVar of Task
+    limits = {"max_tokens": 2**24}  # noqa: RUF012  # a ClassVar of Task
     masked = True
     validated_by = ("valid_tokens",)
     inputs = ("source", "places")

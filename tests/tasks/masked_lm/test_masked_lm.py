@@ -125,7 +125,6 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
         ),
         ({"data.block": 2}, r"data\.block is 2; a masked language model needs at least 3"),
         ({"model.decoder_layers": 1}, r"model\.decoder_layers is 1; a masked language model has only an encoder"),
-        ({"evaluation.candidates": 0}, r"evaluation\.candidates is 0; it must be at least 1"),
         ({"train.select": "bleu"}, r"is 'bleu', but the validation set is measured by nll and accuracy"),
     ],
 )
