@@ -188,7 +188,7 @@ def masks(points: list[Point]) -> Table:
 
 def names(points: list[Point]) -> Table:
     """What the short names stand for."""
-    rows = {point.model: [point.model, point.name] for point in points}
+    rows = {point.model: [point.model, point.description] for point in points}
     caption = (
         "A name says what tells a model from the others of this report. `keep` is said where it is not the usual one."
     )

@@ -58,31 +58,6 @@ def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
     assert len({point.bench for point in found(tmp_path)}) == len({point.bench.title for point in found(tmp_path)}) == 2
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [{"optim.lr": 0.1}, {"optim.lr": 0.2}],
-        [{}, {"train.init_from": "runs/a"}],
-        [{"model.heads": 2}, {"model.heads": 4}],
-        [{f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")} for value in (0.1, 0.2)],
-        [{}, {}],  # twice the same seed
-    ],
-)
-def test_no_two_models_of_a_bench_have_one_name(tmp_path, changes):
-    for number, each in enumerate(changes):
-        for keep in (0.3, 0.5):
-            write_run(tmp_path / f"{number},{keep}", {**each, "model.keep": keep}, 30.0 + number)
-    every = found(tmp_path)
-    assert len({(point.name, point.keep) for point in every}) == len(every) == 4
-    assert len({point.name for point in every}) == 2
-
-
-def test_folders_of_one_name_in_two_sweeps_are_two_models(tmp_path):
-    for sweep, value in (("x", 0.1), ("y", 0.2)):
-        write_run(tmp_path / sweep / "seed=1", {f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")}, 30.0)
-    assert len({point.name for point in found(tmp_path, "*/*")}) == 2
-
-
 def test_benches_of_one_test_set_and_measure_have_titles_of_their_own(tmp_path):
     signature = "tok:13a|case:lc"
     for name, content, more in (

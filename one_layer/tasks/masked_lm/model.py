@@ -19,7 +19,7 @@ from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import MASK, Ids, Unit
 from one_layer.models import build
 from one_layer.system.errors import UserError
-from one_layer.tasks.masked_lm.scoring import Scorer, masking
+from one_layer.tasks.masked_lm.scoring import MaskedScorer, masking
 from one_layer.tasks.model import TrainedModel, not_finite
 from one_layer.tasks.streams import check_finite
 
@@ -80,7 +80,7 @@ class MaskedLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per masked token, `perplexity`, `accuracy` of masked tokens and their number, always under the same masks."""
         chosen = masking(self.data, self.assets.target_vocabulary)
-        values = check_finite(Scorer(self.config, self.settings, chosen)(self.prepared, stream(split), title))
+        values = check_finite(MaskedScorer(self.config, self.settings, chosen)(self.prepared, stream(split), title))
         log.info(
             "%s: perplexity %.4g of masked tokens, accuracy %.2f %% (%s masked tokens)",
             *(title, values["perplexity"], 100 * values["accuracy"], f"{int(values['masked']):,}"),
