@@ -284,7 +284,6 @@ def _evaluation() -> ConfigDict:
     evaluation.top_p = 1.0  # sample from the most probable tokens whose probabilities sum to p only
     evaluation.sample_length = 200  # tokens that --mode=generate writes for each prompt
     evaluation.sample_seed = 1  # of the random numbers of --mode=generate
-    evaluation.candidates = 5  # tokens that --mode=fill gives for each <mask>
     evaluation.max_tokens = 4096
     evaluation.buckets = 4
     return evaluation

@@ -1,10 +1,10 @@
-"""Areas under convergence curves (paper B; `one_layer.runs.convergence`), as tables of the page and as rows of a CSV file."""
+"""Areas under convergence curves (paper B; `one_layer.runs.convergence`), as tables of the page."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import texts
@@ -214,27 +214,3 @@ def _saved(values: list[float | None]) -> str:
     deviation = f" ± {statistics.stdev(known):.1%}" if len(known) > 1 else ""
     some = f" ({len(known)} of {len(values)} runs)" if len(known) < len(values) else ""
     return f"{statistics.fmean(known):.1%}{deviation}{some}"
-
-
-def cells(found: Iterable[Areas], points: Sequence[Point]) -> Iterator[dict[str, Any]]:
-    """The rows of a CSV file: a row for each run and axis. `baseline` is the run that `saved` refers to; both are empty without one."""
-    for each in found:
-        named = baseline(each, points)
-        pairs = twins(each, _models(each, points)[named][1]) if named else {}
-        for axis, until in each.until.items():
-            for place, record in enumerate(each.records):
-                twin = pairs.get(place)
-                share = None if twin is None else each.saved(axis, place, twin)
-                yield {
-                    "folder": str(record.folder),
-                    "seed": record.seed,
-                    "score": each.score,
-                    "measured_on": ", ".join(each.of),
-                    "axis": axis,
-                    "until": until,
-                    "area": each.means[axis][place] * until,
-                    "mean": each.means[axis][place],
-                    "best": each.curves[axis][place].best(),
-                    "baseline": "" if twin is None else str(each.records[twin].folder),
-                    "saved": "" if twin is None else _NEVER if share is None else share,
-                }

@@ -50,7 +50,7 @@ def _convergence(points: list[Point], number: int, text: str) -> Picture:
         "seconds": "Times depend on the device and on what else it did.",
         "step": "The runs had other devices, or populations of other sizes, so their seconds cannot be compared.",
     }
-    more = f" {len(points) - _MOST} worse models are only in the CSV file." if len(points) > _MOST else ""
+    more = f" {len(points) - _MOST} worse models are only in the tables." if len(points) > _MOST else ""
     caption = f"Each line is one run. {times[axis]}{more}"
     return Picture(
         f"convergence-{number}",

@@ -1,4 +1,4 @@
-"""What all pictures share: size, colours that can be told apart on light and dark pages, and the way to SVG and PNG."""
+"""What all pictures share: size, colours that can be told apart on light and dark pages, and the way to SVG."""
 
 from __future__ import annotations
 
@@ -75,11 +75,3 @@ def standalone(drawing: str) -> str:
 
 def _sized(found: re.Match[str]) -> str:
     return f'<svg role="img" {found[1] or ""}'
-
-
-def png(figure: Figure) -> bytes:
-    """The picture as PNG on white."""
-    file = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(file, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-    return file.getvalue()

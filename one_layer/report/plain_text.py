@@ -17,3 +17,11 @@ def aligned(rows: Sequence[Sequence[str]], right: bool = False) -> str:
 def joined(line: str) -> str:
     """The line without the marks `@@` of subword-nmt, where they are between the pieces of a word."""
     return re.sub(r"(?<=\S)@@( |$)", "", line)
+
+
+def megabytes(count: float) -> str:
+    """A number of bytes with three digits and a unit."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count:g} B"

@@ -40,6 +40,10 @@ class Bench:
         """The test set and the measure for people."""
         return f"{self.text}, {MEASURES[self.measure].name}"
 
+    def shown(self, value: float) -> str:
+        """A value of the measure for people."""
+        return f"{value:.{2 if self.measure.startswith('bleu') else 4}f}"
+
 
 @dataclass(frozen=True, order=True)
 class Scored:
@@ -64,14 +68,12 @@ class Scored:
 class Point:
     """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
 
-    `config` is that of one of the runs. `name` is the model in words; it tells a point from all others of its bench that have another
-    setting, but for keep. `label` is the short name of the point among all of the report, and `model` that of its model
+    `config` is that of one of the runs. `label` is the name of the point among all of the report, and `model` that of its model
     (`one_layer.report.labels`).
     """
 
     scored: Scored
     setting: Setting
-    name: str
     config: dict[str, Any]
     values: tuple[float, ...]
     records: tuple[Record, ...]
@@ -85,9 +87,9 @@ class Point:
         return self.scored.bench
 
     @property
-    def title(self) -> str:
-        """The model in words, and the search where other scores of the bench have another one."""
-        return "; ".join(filter(None, [self.name, self.scored.more]))
+    def description(self) -> str:
+        """The model in words, without its keep."""
+        return naming.model(self.config)
 
     @property
     def mean(self) -> float | None:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import naming, texts
+from one_layer.report import texts
 from one_layer.report.labels import labelled, labels
 from one_layer.report.measures import MEASURES
-from one_layer.report.point import KEEP, Bench, Point, Scored, Setting, layers_that_stay, without
+from one_layer.report.point import Bench, Point, Scored, Setting, layers_that_stay
 from one_layer.report.reading import Record
 from one_layer.runs.records import LATER, PLACES_OF_TEXT, changes_scores
 
@@ -40,8 +40,6 @@ def points(records: list[Record]) -> list[Point]:
             ):  # an imported run has scores alone
                 missing.setdefault(key, []).append(record)
     keys = sorted(found.keys() | missing.keys(), key=_order)
-    first = {without(settings[record.folder], [KEEP]): record for record in reversed(records)}
-    names = _names(keys, first)
     titled = _titled({scored.bench for scored, _ in keys}, texts.letters(records))
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
@@ -49,7 +47,6 @@ def points(records: list[Record]) -> list[Point]:
         _point(
             replace(scored, bench=titled[scored.bench], more=scored.search if scored.bench in several else ""),
             setting,
-            names[scored.bench, without(setting, [KEEP])],
             values,
             lost,
         )
@@ -76,28 +73,15 @@ def _same_tests(one: Record, other: Record) -> bool:
     )
 
 
-def _point(
-    scored: Scored, setting: Setting, name: str, values: list[tuple[Record, float]], missing: list[Record]
-) -> Point:
+def _point(scored: Scored, setting: Setting, values: list[tuple[Record, float]], missing: list[Record]) -> Point:
     config = (values[0][0] if values else missing[0]).described
     numbers, records = tuple(value for _, value in values), tuple(record for record, _ in values)
-    return Point(scored, setting, name, config, numbers, records, tuple(missing))
+    return Point(scored, setting, config, numbers, records, tuple(missing))
 
 
 def _order(key: tuple[Scored, Setting]) -> tuple[Any, ...]:
     scored, each = key
     return (scored.bench, dict(each).get("model.weights", ""), each, scored)
-
-
-def _names(keys: list[tuple[Scored, Setting]], runs: dict[Setting, Record]) -> dict[tuple[Bench, Setting], str]:
-    """The names of models, by bench and setting. What differs in keep alone has one name. `runs`: one for each setting without keep."""
-    names = {}
-    for bench in {scored.bench for scored, _ in keys}:
-        models = list(dict.fromkeys(without(each, [KEEP]) for scored, each in keys if scored.bench == bench))
-        known = [(naming.model(runs[each].described), dict(each), f"run {runs[each].folder}") for each in models]
-        for setting, name in zip(models, naming.told_apart(known), strict=True):
-            names[bench, setting] = name
-    return names
 
 
 def _titled(benches: set[Bench], letters: dict[str, str]) -> dict[Bench, Bench]:

@@ -15,6 +15,7 @@ from one_layer.report.drawing import INK, legend, look, new_axes
 from one_layer.report.figures import Picture, of_paper
 from one_layer.report.labels import kind, place
 from one_layer.report.measures import MEASURES
+from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point, commands
 from one_layer.system.errors import counted
 
@@ -176,12 +177,5 @@ def _log_of_bytes(axes: Axes, sizes: list[int]) -> None:
     axes.set_xscale("log")
     axes.set_xlim(min(sizes) / 2, max(sizes) * 2)
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if max(sizes) < 20 * min(sizes) else (1.0,)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: _bytes(size)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: megabytes(size)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _bytes(size: float) -> str:
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:g} {unit}"
-    return f"{size:g} B"

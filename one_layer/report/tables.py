@@ -29,22 +29,19 @@ MISSING = "missing"
 
 def score_cells(point: Point) -> list[str]:
     """A point's mean, deviation and number of runs as three cells."""
-    digits = 2 if point.bench.measure.startswith("bleu") else 4
-    mean = MISSING if point.mean is None else f"{point.mean:.{digits}f}"
+    mean = MISSING if point.mean is None else point.bench.shown(point.mean)
     count, expected = len(point.values), len(point.values) + len(point.missing)
-    deviation = "" if point.deviation is None else f"{point.deviation:.{digits}f}"
+    deviation = "" if point.deviation is None else point.bench.shown(point.deviation)
     return [mean, deviation, f"{count} of {expected}" if point.missing else str(count)]
 
 
-def score(point: Point) -> str:
+def score(point: Point, unit: str = "") -> str:
     """A point's mean, deviation and number of runs, or that it is missing."""
+    mean, deviation, count = score_cells(point)
     if point.mean is None:
-        return MISSING
-    digits = 2 if point.bench.measure.startswith("bleu") else 4
-    deviation = f" ± {point.deviation:.{digits}f}" if point.deviation is not None else ""
-    count, expected = len(point.values), len(point.values) + len(point.missing)
-    runs = f"{count} of {expected} runs" if point.missing else f"{count} run{'s' if count > 1 else ''}"
-    return f"{point.mean:.{digits}f}{deviation} ({runs})"
+        return mean
+    scored = " ".join(filter(None, [mean, deviation and f"± {deviation}", unit]))
+    return f"{scored} ({count} run{'s' if count != '1' else ''})"
 
 
 def table_1(benches: dict[Bench, list[Point]]) -> Table:
@@ -191,7 +188,7 @@ def masks(points: list[Point]) -> Table:
 
 def names(points: list[Point]) -> Table:
     """What the short names stand for."""
-    rows = {point.model: [point.model, point.name] for point in points}
+    rows = {point.model: [point.model, point.description] for point in points}
     caption = (
         "A name says what tells a model from the others of this report. `keep` is said where it is not the usual one."
     )

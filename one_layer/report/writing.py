@@ -13,7 +13,7 @@ from typing import Any
 from one_layer.report import areas, naming, tables, texts, under_way
 from one_layer.report.claims import claims
 from one_layer.report.curves import convergence, validation
-from one_layer.report.drawing import png, standalone, svg
+from one_layer.report.drawing import standalone, svg
 from one_layer.report.figures import LEAST, Picture, comparisons, draw, shown
 from one_layer.report.labels import run_names
 from one_layer.report.page.document import Report, page
@@ -31,7 +31,7 @@ _PICTURE = re.compile(r"(figure\d|keep|bytes|convergence)-\d+")
 
 
 def report(pattern: str, out: Path) -> None:
-    """Reads the runs that `pattern` matches and writes `out`/index.html, pictures (SVG, PNG) and CSV files.
+    """Reads the runs that `pattern` matches and writes `out`/index.html, pictures (SVG) and CSV files.
 
     Raises: UserError if there are no runs, a file is damaged, or `out` is a file or the folder of a run.
     """
@@ -48,11 +48,8 @@ def report(pattern: str, out: Path) -> None:
     drawings = [svg(picture.figure, picture.name) for picture in pictures]
     for picture, drawing in zip(pictures, drawings, strict=True):
         write_atomically(out / f"{picture.name}.svg", standalone(drawing))
-        write_atomically(out / f"{picture.name}.png", png(picture.figure))
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
-    write_atomically(out / "convergence.csv", _csv(_curve_cells(records)))
-    write_atomically(out / "areas.csv", _csv(areas.cells(areas.areas(records), found)))
     drawn = list(zip(pictures, drawings, strict=True))
     shows = Report(pattern, records, benches, compared, drawn, _tables(benches, compared, records, letters))
     write_atomically(out / "index.html", page(shows))
@@ -67,10 +64,10 @@ def report(pattern: str, out: Path) -> None:
 def _remove_older(out: Path, names: set[str]) -> None:
     """Removes the pictures of an earlier report in `out`, which the page no longer has. Other files stay."""
     for csv_file in out.glob("*.csv"):
-        files = [csv_file, csv_file.with_suffix(".svg"), csv_file.with_suffix(".png")]
-        if _PICTURE.fullmatch(csv_file.stem) and csv_file.stem not in names and all(file.is_file() for file in files):
-            for file in files:
-                file.unlink()
+        picture = csv_file.with_suffix(".svg")
+        if _PICTURE.fullmatch(csv_file.stem) and csv_file.stem not in names and picture.is_file():
+            csv_file.unlink()
+            picture.unlink()
 
 
 def _pictures(
@@ -131,7 +128,8 @@ def _cells(point: Point) -> dict[str, Any]:
         "keep": f"{point.keep:g}" if point.masked else "",
         "embeddings": naming.embeddings(point.config),
         "initialisation": naming.initialisation(point.config) if point.masked else "",
-        "model": point.name,
+        "model": point.label,
+        "description": point.description,
         "checkpoint": point.scored.checkpoint,
         "layers": point.scored.layers,
         "search": point.scored.search,
@@ -146,17 +144,6 @@ def _cells(point: Point) -> dict[str, Any]:
         "values": " ".join(map(repr, point.values)),
         "folders": " ".join(str(record.folder) for record in point.records),
     }
-
-
-def _curve_cells(records: list[Record]) -> Iterable[dict[str, Any]]:
-    """The evaluations in training, with every axis, nll, and the score that selects the checkpoint."""
-    for record in records:
-        select = record.select
-        for line in record.metrics:
-            if "valid/nll" in line:
-                axes = {name: line.get(name, "") for name in ("step", "seconds", "train/flops", "valid/nll")}
-                selecting = {"select": select, "score": line.get(f"valid/{select}", "")}
-                yield {"folder": str(record.folder), "seed": record.seed, **axes, **selecting}
 
 
 def _csv(rows: Iterable[dict[str, Any]]) -> str:

@@ -10,7 +10,7 @@ from one_layer.system.errors import UserError
 # Each with the last version that reads it.
 REMOVED = {
     **dict.fromkeys(("train.keep_best", "train.distil_temperature", "train.distil_top_k"), "0.5.0"),
-    **dict.fromkeys(("data.min_count", "data.teacher_beam"), "0.5.0"),
+    **dict.fromkeys(("data.min_count", "data.teacher_beam", "evaluation.candidates"), "0.5.0"),
     **dict.fromkeys(
         (
             *("model.keep_attention", "model.keep_ffn", "model.keep_embedding", "model.pruned", "model.locked"),

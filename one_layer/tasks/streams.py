@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,9 +17,28 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import not_finite, prepared
-from one_layer.tasks.protocol import Task, check_positions
+from one_layer.tasks.protocol import Task, Validator, check_positions
 
 Variables = dict[str, Any]
+
+
+class Scorer(ABC):
+    """Scores texts. Its program is compiled once, because all batches have one shape."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        variables: Variables,
+        text: Stream,
+        title: str,
+        between: Callable[[], None] = lambda: None,
+        limit: int = 0,
+    ) -> dict[str, float]:
+        """The values of a text by name, among them `nll` in nats per target.
+
+        `between` is called before every batch. `limit`: only so many tokens (0: all). It is fastest if `variables` have their masks
+        applied already (`prepared`).
+        """
 
 
 class StreamTask(Task):
@@ -39,33 +59,21 @@ class StreamTask(Task):
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         return stream_corpus.load_scored(data, saved, wanted, masked=self.masked)
 
+    @abstractmethod
+    def scorer(self, model: ModelConfig, data: DataConfig, settings: Any, assets: TextAssets) -> Scorer:
+        """What scores a text in the vocabulary of `assets`."""
 
-@runtime_checkable
-class Score(Protocol):
-    """What scores a text: its values by name, among them `nll` in nats per target.
+    def validator(self, model: ModelConfig, data: DataConfig, settings: Any, corpus: Corpus) -> Validator:
+        """Measures what `scorer` does of the validation text, or of its first `evaluation.valid_tokens` tokens: `valid/nll` and so on."""
+        score, text = self.scorer(model, data, settings, corpus), stream_corpus.stream(corpus.valid)
 
-    `between` is called before every batch. `limit`: only so many tokens (0: all). It is fastest if `variables` have their masks applied
-    already (`prepared`).
-    """
+        def values(
+            params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
+        ) -> dict[str, float]:
+            found = score(prepared(model, {"params": params, **fixed}), text, "valid", between, settings.valid_tokens)
+            return {f"valid/{name}": value for name, value in found.items() if name != "masked"}
 
-    def __call__(
-        self, variables: Variables, text: Stream, title: str, between: Callable[[], None] = ..., limit: int = 0
-    ) -> dict[str, float]: ...
-
-
-class StreamValidator:
-    """Scores the validation text, or the first `limit` tokens of it (`evaluation.valid_tokens`)."""
-
-    def __init__(self, model: ModelConfig, corpus: Corpus, score: Score, limit: int) -> None:
-        self._model, self._text, self._score, self._limit = model, stream_corpus.stream(corpus.valid), score, limit
-
-    def __call__(
-        self, params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
-    ) -> dict[str, float]:
-        """The values of the score, `valid/nll` and so on, but for the number of tokens."""
-        variables = prepared(self._model, {"params": params, **fixed})
-        values = self._score(variables, self._text, "valid", between, self._limit)
-        return {f"valid/{name}": value for name, value in values.items() if name != "masked"}
+        return values
 
 
 def check_finite(values: dict[str, float]) -> dict[str, float]:

@@ -55,19 +55,6 @@ def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
     np.testing.assert_allclose(at_one, x @ weights, rtol=1e-5, atol=1e-6)
 
 
-def test_bfloat16_computes_in_bfloat16_and_trains_in_float32():
-    projection = Projection(5, "masked", Supermask(0.5), False, "bfloat16")
-    rng = np.random.default_rng(0)
-    variables = {
-        "params": {"scores": jnp.asarray(rng.standard_normal((4, 5)), jnp.float32)},
-        "random": {"kernel": jnp.asarray(rng.standard_normal((4, 5)), jnp.float32)},
-    }
-    x = jnp.asarray(rng.standard_normal((3, 4)), jnp.float32)
-    assert projection.apply(variables, x).dtype == jnp.bfloat16
-    gradient = jax.grad(lambda p: projection.apply({**variables, "params": p}, x).astype(jnp.float32).sum())
-    assert gradient(variables["params"])["scores"].dtype == jnp.float32
-
-
 def test_embeddings_are_scaled_by_the_root_of_the_width():
     table = np.random.default_rng(0).standard_normal((7, 16)).astype(np.float32)
     tokens = np.array([[3, 1, 3], [0, 6, 2]])
@@ -85,11 +72,6 @@ def test_sinusoids_are_sines_then_cosines_down_to_a_ten_thousandth():
             assert table[position, width // 2 + i] == pytest.approx(np.cos(angle), abs=1e-6)
     assert table[1, width // 2 - 1] == pytest.approx(np.sin(1e-4))  # the last frequency, thanks to h - 1
     np.testing.assert_array_equal(sinusoids(10, width), table[:10])
-
-
-def test_dropout_is_off_without_a_random_stream():
-    x = jnp.ones((4, 5))
-    np.testing.assert_array_equal(Drop(0.9).apply({}, x), x)
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():
@@ -179,18 +161,6 @@ def test_masks_that_are_selected_together_are_those_of_each_matrix_alone(togethe
     for path, entries in found.items():
         each = [mask.select(layer) for layer in scores[path].reshape(-1, *shapes[path][-2:])]
         np.testing.assert_array_equal(entries.reshape(-1, *shapes[path][-2:]), each)
-
-
-def test_a_projection_takes_the_product_where_there_is_one():
-    rng = np.random.default_rng(0)
-    variables = {
-        "params": {"scores": jnp.asarray(rng.standard_normal((4, 5)), jnp.float32)},
-        "random": {"kernel": jnp.asarray(rng.standard_normal((4, 5)), jnp.float32)},
-    }
-    x = jnp.asarray(rng.standard_normal((3, 4)), jnp.float32)
-    projection = Projection(5, "masked", Supermask(0.3), False, "float32")
-    expected = projection.apply(variables, x)
-    np.testing.assert_array_equal(projection.apply(materialize(variables, Supermask(0.3)), x), expected)
 
 
 def test_materialize_leaves_a_model_without_masks_as_it_is():

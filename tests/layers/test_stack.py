@@ -82,20 +82,6 @@ def test_the_scan_equals_the_loop(weights, side):
         np.testing.assert_allclose(outputs.std(axis=-1), 1.0, atol=1e-3)
 
 
-def test_the_layers_differ_in_their_masks_alone():
-    """With the same scores in each layer a shared layer is one function applied again and again."""
-    variables = variables_of(BASE, "encoder")
-    same = {**variables, "params": jax.tree.map(lambda s: jnp.repeat(s[:1], LAYERS, 0), variables["params"])}
-    stack = stack_of(BASE, "encoder")
-    scanned = jit(lambda v: stack.apply(v, X, SEEN))
-    one = jit(lambda v, x: EncoderLayer(layer_of(BASE)).apply(v, x, SEEN))
-    x = X
-    for _ in range(LAYERS):
-        x = one(of_layer(BASE, same, 0), x)
-    np.testing.assert_allclose(scanned(same), x, rtol=1e-5, atol=1e-5)
-    assert np.abs(scanned(variables) - x).max() > 0.1
-
-
 @pytest.mark.slow
 def test_rematerialisation_changes_no_number_even_under_dropout():
     config = BASE.replace(dropout=0.2)

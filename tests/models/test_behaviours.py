@@ -195,38 +195,6 @@ def test_tables_from_elsewhere_are_nobody_s_to_train_and_are_missed_where_they_a
     assert np.isnan(build(TINY.replace(embedding="frozen")).apply(variables, SOURCE, TARGET)).all()
 
 
-# What the reference does differently from the paper's text, one by one. Each entry of `recipes` says it all: no array is drawn.
-WIDE = ModelConfig(90, 110, d_model=64, ffn=160, heads=4, encoder_layers=2, decoder_layers=2, keep=0.3)
-
-
-def drawn(**changes: Any) -> dict[str, Any]:
-    return {"/".join(path): recipe for path, recipe in recipes(WIDE.replace(**changes)).items()}
-
-
-@pytest.mark.parametrize("scheme", ["kaiming_normal", "signed_constant"])
-def test_the_reference_draws_attention_by_xavier_whatever_the_scheme(scheme):
-    paper, reference = (drawn(init_preset=preset, init_scheme=scheme) for preset in ("paper", "reference"))
-    gains = {"query": math.sqrt(0.5), "key": math.sqrt(0.5), "value": math.sqrt(0.5), "output": 1.0}
-    for path in paper:
-        name = path.rpartition("/")[2]
-        assert paper[path].scheme == scheme
-        assert reference[path].scheme == ("xavier_uniform" if name in gains else scheme)
-        assert reference[path].scale == gains.get(name, 1.0)
-
-
-def test_the_reference_does_not_widen_what_masks_thin_out():
-    paper, reference = drawn(), drawn(init_preset="reference")
-    assert paper["encoder/layers/ffn_in"].scale == paper["source_embedding"].scale == math.sqrt(1 / 0.3)
-    assert reference["encoder/layers/ffn_in"].scale == reference["source_embedding"].scale == 1.0
-
-
-def test_the_reference_starts_with_a_zero_row_at_pad():
-    for preset, row in (("paper", None), ("reference", PAD)):
-        assert drawn(init_preset=preset)["target_embedding"].zero_row == row
-    table = initialize(WIDE.replace(init_preset="reference"), 0)["random"]["target_embedding"]["kernel"]
-    assert not table[PAD].any() and table[PAD + 1].all()
-
-
 def test_the_reference_shares_the_scales_of_affine_norms_but_not_their_shifts():
     shapes = {}
     for preset in ("paper", "reference"):
@@ -234,10 +202,6 @@ def test_the_reference_shares_the_scales_of_affine_norms_but_not_their_shifts():
         norm = params["encoder"]["layers"]["ffn_norm"]["layer_norm"]
         shapes[preset] = norm["scale"].shape, norm["bias"].shape
     assert shapes == {"paper": ((2, 8), (2, 8)), "reference": ((8,), (2, 8))}
-
-
-def test_the_paper_s_text_is_one_scheme_scaled_at_every_keep():
-    assert {(each.scheme, each.scale) for each in drawn().values()} == {("kaiming_uniform", math.sqrt(1 / 0.3))}
 
 
 @pytest.mark.parametrize("shared", [False, True])

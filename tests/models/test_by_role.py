@@ -74,15 +74,6 @@ def test_the_masks_that_are_given_are_those_that_are_there():
         own["encoder/ffn/in"][0] = 0
 
 
-def test_random_weights_that_the_ticket_holds_are_found():
-    variables = trained(TINY)
-    variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"] += 1.0
-    ticket = ticket_of(TINY, variables=variables)
-    (stored,) = (array for path, array in ticket.arrays.items() if path[0] == "random")
-    found = by_role.matrices(ticket.config, of_ticket(ticket, packed=True), "random")
-    np.testing.assert_array_equal(found["encoder/ffn/in"], stored)
-
-
 @pytest.mark.parametrize(
     ("role", "mask", "message"),
     [

@@ -18,7 +18,6 @@ from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
-from one_layer.models.accounting import account
 from one_layer.models.families import label_count
 from one_layer.models.flops import batch_flops, update_flops
 from one_layer.system.errors import UserError
@@ -75,12 +74,6 @@ def test_the_operations_of_a_batch_are_those_of_its_texts():
     labels = np.pad(LABELS, ((0, 0), (0, width - LABELS.shape[1])), constant_values=1)
     batch = {name: each[None] for name, each in {"source": TEXTS, "target": labels, "target_in": labels}.items()}
     assert batch_flops(PLAIN, batch) == update_flops(PLAIN, rows, width) < update_flops(PLAIN, rows, width, width)
-
-
-def test_logits_are_not_rounded_to_bfloat16():
-    config = PLAIN.replace(dtype="bfloat16")
-    logits = np.asarray(jit(build(config).apply)(initialize(config, 7), TEXTS))
-    assert logits.dtype == np.float32 and np.any(logits != logits.astype(jnp.bfloat16).astype(np.float32))
 
 
 def test_the_head_drops_its_input_and_its_hidden_values_by_masks_of_their_own():
@@ -159,16 +152,6 @@ def test_its_ticket_is_the_whole_of_it(case, tmp_path):
         )
         name = "params/encoder/embedding/norm/scale"
         np.testing.assert_array_equal(reader.arrays[name], variables["params"]["embedding_norm"]["layer_norm"]["scale"])
-
-
-def test_what_it_has_is_counted():
-    counted = account(PLAIN)
-    d, ffn, layers, vocab, labels = 8, 12, 2, 12, 3
-    masked = layers * (4 * d * d + 2 * d * ffn) + vocab * d
-    head = d * d + d + d * labels + labels
-    assert counted["parameters"]["trained"] == masked + head
-    assert counted["parameters"]["random"] == 4 * d * d + 2 * d * ffn + vocab * d
-    assert counted["bytes"]["ticket"] == masked // 8 + 4 * head
 
 
 @pytest.mark.parametrize(

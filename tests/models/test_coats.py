@@ -49,13 +49,6 @@ def test_the_mask_is_the_sum_of_nested_masks_also_among_ties(seed, selection, co
     ]
 
 
-def test_one_coat_is_the_mask_of_today():
-    for keep in (0.1, 0.5):
-        np.testing.assert_array_equal(Supermask(keep, coats=1).select(scores(1)), Supermask(keep).select(scores(1)))
-    one, plain = (initialize(config, 1)["random"] for config in (TINY.replace(coats=1), TINY))
-    jax.tree.map(np.testing.assert_array_equal, one, plain)
-
-
 @pytest.mark.parametrize("selection", ["magnitude", "score"])
 def test_the_gradient_passes_straight_through_the_sum(selection):
     given_, ours = scores(2), scores(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import jax
@@ -91,18 +90,6 @@ def test_the_deepest_stacks_are_taken():
     assert config.depth("encoder") == config.depth("decoder") == 4096
     with pytest.raises(UserError, match=r"model.decoder_layers has 4097 letters; it must have at most 4096"):
         config.replace(decoder_layers=4097 * "S")
-
-
-def test_a_config_is_a_frozen_value():
-    config = ModelConfig(11, 13)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config.keep = 0.7  # type: ignore[misc]
-    assert hash(config) == hash(ModelConfig(11, 13)) and config == ModelConfig(11, 13)
-    assert config.replace(keep=0.7) == ModelConfig(11, 13, keep=0.7)
-    with pytest.raises(UserError, match=r"model\.keep is 7\.0"):
-        config.replace(keep=7.0)
-    optional = {field.name for field in dataclasses.fields(ModelConfig) if field.default is not dataclasses.MISSING}
-    assert optional == {field.name for field in dataclasses.fields(ModelConfig)} - {"source_vocab", "target_vocab"}
 
 
 def test_a_copy_keeps_what_was_given_and_follows_in_the_rest():

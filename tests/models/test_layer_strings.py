@@ -346,8 +346,3 @@ def test_layerdrop_never_leaves_out_the_only_layer_of_a_stack(layers, left_out):
 def test_what_does_not_fit_is_refused_by_its_key(changes, message):
     with pytest.raises(UserError, match=message):
         model(**changes)
-
-
-@pytest.mark.parametrize("reservoir", ["gru", "ffn", "transformer"])
-def test_a_width_of_convolutions_is_nothing_to_others(reservoir):
-    assert model(encoder_layers="LR", reservoir=reservoir, reservoir_width=4).depth("encoder") == 2

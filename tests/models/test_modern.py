@@ -9,7 +9,6 @@ import pytest
 
 from one_layer.layers.attention import rotated
 from one_layer.models import ModelConfig, build, initialize, shapes
-from one_layer.models.accounting import account
 from one_layer.models.decoding import Decoder
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
@@ -86,11 +85,6 @@ def test_the_cached_decoder_of_a_translation_model_equals_the_whole_one():
     for place in range(6):
         logits, cache = decoder.step(target[:, place], jnp.int32(place), cache)
         np.testing.assert_allclose(logits, whole[:, place], atol=2e-5)
-
-
-def test_a_dense_model_of_the_same_shape_is_modern_too():
-    masked = DENSE.replace(weights="one_layer")
-    assert account(masked)["parameters"]["dense"] == account(DENSE)["parameters"]["trained"]
 
 
 @pytest.mark.parametrize(

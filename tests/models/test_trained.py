@@ -180,16 +180,6 @@ def test_what_was_taken_apart_is_put_together_as_it_was(changes, random):
     jax.tree.map(np.testing.assert_array_equal, whole, variables)
 
 
-@pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
-def test_the_optimiser_has_no_state_for_frozen_parts(changes):
-    config = model(**changes)
-    parts, params = TrainedParts.of(config), initialize(config, 1)["params"]
-    state = optimizer(OptimConfig(warmup=1), 10).init(parts.pick(params))
-    moments = sum(leaf.size for leaf in jax.tree.leaves(state) if leaf.ndim)
-    assert moments == 2 * sum(int(np.prod(shape)) for shape in parts.shapes.values())
-    assert moments < 2 * sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
 @pytest.mark.parametrize(
     "changes",
     [

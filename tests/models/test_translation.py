@@ -144,15 +144,6 @@ def test_the_gradient_of_the_scores_is_that_of_the_product_times_weights_and_sig
         assert (np.asarray(found) != 0).mean() > 0.3
 
 
-def test_products_made_beforehand_give_the_same_logits(case):
-    made = jit(partial(materialize, mask=case.config.supermask))(case.variables)
-    np.testing.assert_allclose(
-        case.logits(made, SOURCE, TARGET), case.logits(case.variables, SOURCE, TARGET), rtol=1e-6, atol=1e-6
-    )
-    if case.config.masked:
-        assert not jax.tree.leaves(made["random"]) and not jax.tree.leaves(made["params"])
-
-
 def token_by_token(config: ModelConfig, variables: dict[str, Any], length: int, beams: int) -> tuple[Any, Any]:
     """Logits of random tokens of every beam, [rows, length, vocab], and the tokens; beams take each other's places on the way."""
     rng, rows = np.random.default_rng(0), len(SOURCE) * beams
@@ -194,16 +185,14 @@ def test_decoding_token_by_token_equals_the_whole(case, length):
 
 
 @pytest.mark.slow
-def test_what_layers_share_is_shared_in_decoding():
-    """Norms that all layers share have no layer axis to be taken apart by."""
-    case = make(weights="dense", share_norm_scale=True)
-    found, tokens = token_by_token(case.config, case.variables, 4, beams=2)
-    np.testing.assert_allclose(found[::2], case.logits(case.variables, SOURCE, tokens[::2]), **CLOSE)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "changes", [{"init_preset": "reference"}, {"weights": "multi_layer", "sharing": "masks"}], ids=str
+    "changes",
+    [
+        {"init_preset": "reference"},
+        {"weights": "multi_layer", "sharing": "masks"},
+        {"weights": "dense", "share_norm_scale": True},
+    ],
+    ids=str,
 )
 def test_layers_that_share_and_have_nothing_trained_left_can_be_decoded(changes):
     """Once the masks are multiplied out there is nothing among the parameters of the decoder."""
@@ -222,26 +211,6 @@ def test_decoding_in_bfloat16_stays_as_close_to_the_whole_as_rounding_lets_it(on
     assert found.dtype == np.float32
     expected = np.asarray(one_layer.logits(variables, SOURCE, tokens[::2]))
     assert np.abs(found[::2] - expected).max() < 0.05 * np.std(expected)
-
-
-@pytest.mark.slow
-def test_bfloat16_stays_close_and_gives_float32_logits_and_gradients(one_layer):
-    config, exact = (
-        one_layer.config.replace(dtype="bfloat16"),
-        one_layer.logits(one_layer.variables, SOURCE, TARGET),
-    )
-    model = build(config)
-
-    def loss(params):
-        logits = model.apply({**one_layer.variables, "params": params}, SOURCE, TARGET)
-        return logits[..., 0].sum(), logits
-
-    gradients, logits = jit(jax.grad(loss, has_aux=True))(one_layer.variables["params"])
-    assert logits.dtype == jnp.float32
-    assert {gradient.dtype for gradient in jax.tree.leaves(gradients)} == {jnp.dtype("float32")}
-    assert np.abs(logits - exact).max() < 0.05 * np.std(exact)
-    cache = jax.eval_shape(lambda: Decoder(config, one_layer.variables, SOURCE).start(2, 3))
-    assert {leaf.dtype for leaf in jax.tree.leaves(cache.layers)} == {jnp.dtype("bfloat16")}
 
 
 @pytest.mark.slow

@@ -59,15 +59,6 @@ def test_the_tree_is_the_one_that_the_modules_declare_and_has_no_other_collectio
         assert np.isfinite(leaf).all()
 
 
-@pytest.mark.parametrize(("weights", "random_layers"), [("one_layer", None), ("multi_layer", 3)])
-def test_what_is_stored_once_and_what_once_a_layer(weights, random_layers):
-    variables = initialize(TINY.replace(weights=weights), 0)
-    scores = variables["params"]["decoder"]["layers"]["ffn_in"]["scores"]
-    kernel = variables["random"]["decoder"]["layers"]["ffn_in"]["kernel"]
-    assert scores.shape == (3, 8, 12)
-    assert kernel.shape == ((8, 12) if random_layers is None else (random_layers, 8, 12))
-
-
 def test_the_random_collection_is_a_function_of_the_seed_and_its_own_recipe_alone():
     before = initialize(TINY, 3)
     equal(initialize(TINY, 3), before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def write_run(folder: Path, changes: dict[str, Any], score: float, **more: Any) 
         {"step": step, "seconds": 0.6 * step, "valid/nll": 2.0 + 75 / step - score / 100, "mask/flips": 0.01}
         for step in (25, 50, 75, 100)
     ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_metrics(folder, lines)
     return folder
 
 
@@ -87,6 +88,18 @@ def write_seeds(folder: Path, changes: dict[str, Any], score: float, **more: Any
     """Writes runs of two seeds, which a verdict needs, with this score."""
     folders = {seed: folder.with_name(f"{folder.name},seed={seed}") for seed in (1, 2)}
     return [write_run(each, {**changes, "seed": seed}, score, **more) for seed, each in folders.items()]
+
+
+def write_metrics(folder: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Writes metrics.jsonl of these lines."""
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def score_again(folder: Path, checkpoint: str, value: float, name: str = "other", **more: Any) -> None:
+    """Writes what `--mode=evaluate` writes of the run's test set, with a checkpoint or file, and `more` or other values."""
+    values = {"split": "test", "checkpoint": checkpoint, **SEARCH, "bleu_tokenized": value}
+    values |= {"signature": "tok:13a|version:2.6.0", "fingerprint": "cccc3333", **more}
+    (folder / f"evaluation-test-{name}.json").write_text(json.dumps(values))
 
 
 def score(best: float, keep: float, seed: int) -> float:

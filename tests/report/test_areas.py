@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, areas_of, cells, left_out, named, table
+from one_layer.report.areas import areas, areas_of, left_out, named, table
 from one_layer.report.comparable import groups
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import summary
-from tests.report.made_runs import write_run
+from tests.report.made_runs import write_metrics, write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
@@ -20,7 +20,7 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
         folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
         lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_metrics(folder, lines)
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
     one = write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0)  # a control that is not trained has no curve
     (one / "metrics.jsonl").write_text(json.dumps({"step": 1, "seconds": 1, "train/flops": 7, "valid/nll": 9.0}) + "\n")
@@ -30,15 +30,6 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     assert shown.columns == ["model", "best nll", "by updates, T = 100", "by flops, T = 700", "runs"]
     assert shown.rows == [[str(tmp_path / name), name[0], name[0], name[0], "1"] for name in ("1.0", "2.0")]
     assert "Less is better" in shown.caption
-    values = {
-        (Path(row["folder"]).name, row["axis"]): (row["until"], row["mean"], row["area"]) for row in cells([found], [])
-    }
-    assert values == {
-        ("1.0", "updates"): (100.0, 1.0, 100.0),
-        ("2.0", "updates"): (100.0, 2.0, 200.0),
-        ("1.0", "flops"): (700.0, 1.0, 700.0),
-        ("2.0", "flops"): (700.0, 2.0, 1400.0),
-    }
 
 
 def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
@@ -47,7 +38,7 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     for (keep, seed), value in nll.items():
         folder = write_run(tmp_path / f"{keep},{seed}", {"model.keep": keep, "seed": seed}, 90.0)
         lines = [{"step": step, "seconds": 0.6 * step, "valid/nll": value} for step in (50, 100)]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_metrics(folder, lines)
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
     rows = table(found, points(records)).rows
@@ -61,7 +52,7 @@ def evaluated(folder: Path, *nll: float, every: int = 10) -> None:
         {"step": every * n, "seconds": 1.0 * n, "train/flops": 2.0 * every * n, "valid/nll": y}
         for n, y in enumerate(nll, 1)
     ]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_metrics(folder, lines)
 
 
 def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
@@ -94,10 +85,6 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
         "never": "never",
         "once": "0.0% (1 of 2 runs)",
     }
-    rows = {(Path(row["folder"]).name, row["axis"]): row for row in cells([found], every)}
-    assert rows["fast 1", "updates"]["saved"] == rows["fast 1", "flops"]["saved"] == 0.5
-    assert Path(rows["fast 2", "updates"]["baseline"]).name == "base 2"
-    assert (rows["never 1", "updates"]["saved"], rows["never 3", "updates"]["saved"]) == ("never", "")
 
 
 def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
@@ -106,7 +93,6 @@ def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     (found,) = areas(read_runs(str(tmp_path / "*")))
     shown = table(found, points(found.records))
     assert "saved" not in shown.columns and "Saved" not in shown.caption
-    assert {(row["baseline"], row["saved"]) for row in cells([found], points(found.records))} == {("", "")}
 
 
 def test_t_is_the_end_of_the_shortest_run(tmp_path):
@@ -137,9 +123,9 @@ def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_pa
     for lost in range(-1, 5):
         folder = write_run(tmp_path / f"without {lost}", {"optim.lr": 1.0 + lost}, 90.0, convergence=declared, steps=50)
         lines = [line for place, line in enumerate(every) if place != lost] + [{**every[0], "step": 60}]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_metrics(folder, lines)
     folder = write_run(tmp_path / "declared none", {"optim.lr": 9.0}, 90.0, convergence={}, steps=50)
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in every))
+    write_metrics(folder, every)
     (found,) = areas(read_runs(str(tmp_path / "*")))
     assert [record.folder.name for record in found.records] == ["without -1"]
 
@@ -185,7 +171,7 @@ def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, ot
     for name, more in (("a", {}), ("b", other)):
         folder = write_run(tmp_path / name, changes | more, 90.0, valid={"select": score, "score": 1.0, "step": 2})
         lines = [{"step": step, "seconds": step, "valid/nll": 2.0, f"valid/{score}": 1.0} for step in (1, 2)]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_metrics(folder, lines)
     found = areas(read_runs(str(tmp_path / "*")))
     assert [len(each.records) for each in found] == ([2] if together else [1, 1])
     titles = [table(each, [], name).title for each, name in zip(found, named(found, {}), strict=True)]

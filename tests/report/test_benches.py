@@ -26,13 +26,6 @@ def test_runs_on_two_texts_are_told_apart_and_missing_ones_belong_to_theirs(tmp_
     assert sorted(row[0] for row in table.rows) == ["masks training text A", "masks training text B"]
 
 
-def test_texts_that_agree_on_one_side_are_two_texts(tmp_path):
-    """The fingerprint of parallel text has one part for each side."""
-    for seed, text in ((1, "aaaa1111 bbbb2222"), (2, "aaaa1111 eeee5555")):
-        write_run(tmp_path / f"{seed}", {"seed": seed}, 30.0, data={"train": text, "test": "cccc3333"})
-    assert sorted(point.values for point in found(tmp_path)) == [(30.0,), (30.0,)]
-
-
 def test_runs_that_were_validated_on_two_texts_share_no_mean(tmp_path):
     """Their checkpoints were selected by other texts. A training text that differs says so alone: ids of the same text differ with it."""
     for seed, valid in ((1, "bbbb2222"), (2, "bbbb2222"), (3, "dddd4444")):
@@ -63,31 +56,6 @@ def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
         changes = {"task": "masked_lm", "data.mask_share": share}
         write_run(tmp_path / f"{share}", changes, 0.0, test={"test": {"nll": 3.0}})
     assert len({point.bench for point in found(tmp_path)}) == len({point.bench.title for point in found(tmp_path)}) == 2
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [{"optim.lr": 0.1}, {"optim.lr": 0.2}],
-        [{}, {"train.init_from": "runs/a"}],
-        [{"model.heads": 2}, {"model.heads": 4}],
-        [{f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")} for value in (0.1, 0.2)],
-        [{}, {}],  # twice the same seed
-    ],
-)
-def test_no_two_models_of_a_bench_have_one_name(tmp_path, changes):
-    for number, each in enumerate(changes):
-        for keep in (0.3, 0.5):
-            write_run(tmp_path / f"{number},{keep}", {**each, "model.keep": keep}, 30.0 + number)
-    every = found(tmp_path)
-    assert len({(point.name, point.keep) for point in every}) == len(every) == 4
-    assert len({point.name for point in every}) == 2
-
-
-def test_folders_of_one_name_in_two_sweeps_are_two_models(tmp_path):
-    for sweep, value in (("x", 0.1), ("y", 0.2)):
-        write_run(tmp_path / sweep / "seed=1", {f"optim.{name}": value for name in ("b1", "b2", "eps", "clip")}, 30.0)
-    assert len({point.name for point in found(tmp_path, "*/*")}) == 2
 
 
 def test_benches_of_one_test_set_and_measure_have_titles_of_their_own(tmp_path):

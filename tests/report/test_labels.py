@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from one_layer.report import naming
 from one_layer.report.point import KEEP
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -87,15 +86,3 @@ def test_no_two_models_of_the_recorded_runs_have_one_name_and_none_has_a_folder_
         assert {point.label: point.setting for point in every}.items() == {(p.label, p.setting) for p in every}
         words = [word for point in every for word in point.label.split()]
         assert not [word for word in words if "/" in word or len(word) > 16]
-
-
-def test_what_no_longer_fits_into_a_name_is_in_the_details(tmp_path):
-    """Each of these models differs from the first in one way of drawing the weights; their long names say in which."""
-    plain = {"model.init_scheme": "signed_constant", "model.init_attention": "scheme"}
-    models = [
-        plain,
-        *({**plain, f"model.init_{key}": "xavier"} for key in ("attention", "embedding")),
-        {**plain, "model.init_preset": "reference"},
-    ]
-    assert len(set(named(tmp_path, models))) == len(models)
-    assert len({naming.model(point.config) for point in found(tmp_path)}) == len(models)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from tests.report.made_runs import SEARCH, found, write_run
+from tests.report.made_runs import found, score_again, write_run
 
 
 @pytest.mark.parametrize("imported", [False, True])
@@ -19,9 +17,7 @@ def test_a_run_that_has_not_finished_has_a_score_or_is_missing_but_never_both(tm
     (folder / "result.json").unlink()
     if imported:
         (folder / "metrics.jsonl").unlink()
-    values = {"split": "test", "checkpoint": "best", "step": 100, **SEARCH, "bleu_tokenized": 20.0}
-    values |= {"signature": "tok:13a|version:2.6.0", "fingerprint": "cccc3333"}
-    (folder / "evaluation-test.json").write_text(json.dumps(values))
+    score_again(folder, "best", 20.0, step=100)
     shown = {(point.checkpoint, point.values, len(point.missing)) for point in found(tmp_path)}
     early = {("best", (30.0,), 1), ("best, update 100", (20.0,), 0)}
     assert shown == ({("best", (30.0, 20.0), 0)} if imported else early)
@@ -47,17 +43,7 @@ def test_a_run_is_not_missed_where_another_was_only_scored_once_more(tmp_path):
     folder = write_run(tmp_path / "1", {}, 30.0)
     write_run(tmp_path / "2", {"seed": 2}, 30.0)
     (tmp_path / "2" / "result.json").unlink()
-    values = {
-        "split": "test",
-        "checkpoint": "best",
-        **SEARCH,
-        "beam": 1,
-        "bleu_tokenized": 29.0,
-        "fingerprint": "cccc3333",
-    }
-    (folder / "evaluation-test-best-beam-1.json").write_text(
-        json.dumps({**values, "signature": "tok:13a|version:2.6.0"})
-    )
+    score_again(folder, "best", 29.0, beam=1)
     assert sorted((point.values, len(point.missing)) for point in found(tmp_path)) == [((29.0,), 0), ((30.0,), 1)]
 
 

@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 from configs import common
-from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points, methods
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import LATER, flatten
 from one_layer.runs.sources import sources
 from one_layer.system.removed import REMOVED
-from tests import ROOT
-from tests.report.made_runs import SEARCH, found, score, write_run
+from tests.report.made_runs import SEARCH, found, score, score_again, write_metrics, write_run
 
 
 def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
@@ -26,12 +24,6 @@ def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
     assert sorted(point.values) == pytest.approx(expected)
     assert point.mean == pytest.approx(statistics.fmean(expected))
     assert point.deviation == pytest.approx(statistics.stdev(expected))
-
-
-def test_one_run_has_no_deviation(tmp_path):
-    write_run(tmp_path / "a", {}, 30.0)
-    (point,) = found(tmp_path)
-    assert point.mean == 30.0 and point.deviation is None
 
 
 @pytest.mark.parametrize(
@@ -96,16 +88,6 @@ def test_an_engine_has_points_of_its_own(tmp_path):
     assert searches[36,] == f"{searches[37.0,]}, ctranslate2-int8"
 
 
-def test_other_checkpoints_are_points_of_their_own(tmp_path):
-    folder = write_run(tmp_path / "a", {}, 30.0)
-    values = {"split": "test", "beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
-    values |= {"signature": "tok:13a|version:2.6.0"}
-    for name, checkpoint, value in (("", "best", 30.0), ("-average-5", "average:5", 31.0)):
-        content = {**values, "checkpoint": checkpoint, "bleu_tokenized": value}
-        (folder / f"evaluation-test{name}.json").write_text(json.dumps(content))
-    assert {(p.checkpoint, p.values) for p in found(tmp_path)} == {("best", (30.0,)), ("average:5", (31.0,))}
-
-
 @pytest.mark.parametrize(
     ("checkpoint", "now", "before"),
     [
@@ -121,12 +103,10 @@ def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, 
     """Validation losses of 5, 3, 2 and 2.5 at updates 50, 100, 150 and 200."""
     folder = write_run(tmp_path / "a", {}, 30.0, test={})
     curve = {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5}
-    lines = [json.dumps({"step": step, "seconds": float(step), "valid/nll": nll}) for step, nll in curve.items()]
-    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    write_metrics(folder, ({"step": step, "seconds": float(step), "valid/nll": nll} for step, nll in curve.items()))
     name = checkpoint.rpartition("/")[2]
     for step, expected in ((now, name), (before, f"{name}, update {before}")):
-        values = {"split": "test", "checkpoint": checkpoint, "step": step, **SEARCH, "bleu_tokenized": 20.0}
-        (folder / "evaluation-test-other.json").write_text(json.dumps(values))
+        score_again(folder, checkpoint, 20.0, step=step)
         assert [point.checkpoint for point in found(tmp_path)] == [expected]
 
 
@@ -185,17 +165,6 @@ def test_bytes_are_those_of_the_file_or_else_of_the_model_s_own_parameters(tmp_p
     assert point.bytes == expected
 
 
-@pytest.mark.slow
-def test_bytes_of_the_recorded_runs_are_those_of_their_files():
-    """Every run that wrote a ticket, whatever its weights; LLRLL_gru has updatable layers and reservoirs."""
-    every = [point for point in points(read_runs(str(ROOT / "results" / "*.jsonl.zst"))) if point.whole]
-    sized = {str(point.records[0].folder.relative_to(ROOT)): point for point in every if point.records}
-    assert sized["results/lm/LLRLL_gru"].bytes == (3_313_204, True)
-    for point in sized.values():
-        files = [size for record in point.records if (size := record.result["bytes"].get("ticket_file"))]
-        assert not files or point.bytes == (max(files), True)
-
-
 def test_a_run_that_begins_with_another_one_says_so(tmp_path):
     """In its name, and with what the other one and its own sources cost; as its result says, or as the folders that are there say."""
     first = write_run(tmp_path / "first", {"model.weights": "dense"}, 10.0, train_seconds=3600.0, train_flops=5e9)
@@ -208,7 +177,7 @@ def test_a_run_that_begins_with_another_one_says_so(tmp_path):
     write_run(tmp_path / "fourth", {"train.init_from": "runs/gone"}, 30.0, sources=stored)
     write_run(tmp_path / "fifth", {"train.init_from": str(tmp_path / "third")}, 40.0)
     write_run(tmp_path / "sixth", {"data.translations": "elsewhere/lines.de"}, 50.0)
-    names = {point.records[0].folder.name: point.name for point in found(tmp_path)}
+    names = {point.records[0].folder.name: point.description for point in found(tmp_path)}
     assert f"begins with {first}, taught by elsewhere/ticket" in names["second"] and "begins" not in names["first"]
     assert "taught by elsewhere/lines.de" in names["sixth"]
     table = methods(read_runs(str(tmp_path / "*")))
@@ -227,9 +196,7 @@ def test_a_run_that_begins_with_another_one_says_so(tmp_path):
 
 def test_a_ticket_in_a_file_named_best_is_not_the_best_checkpoint(tmp_path):
     folder = write_run(tmp_path / "a", {}, 30.0)
-    values = {"split": "test", "checkpoint": "here/best", **SEARCH, "bleu_tokenized": 12.0, "file_bytes": 99}
-    values |= {"layers": {}, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
-    (folder / "evaluation-test-ticket-best.json").write_text(json.dumps(values))
+    score_again(folder, "here/best", 12.0, file_bytes=99, layers={})
     assert sorted((point.values, point.whole) for point in found(tmp_path)) == [((12.0,), False), ((30.0,), True)]
 
 
@@ -252,7 +219,6 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
     every = found(tmp_path)
     rows = all_points(every[0].bench, every).rows
     assert sorted(("beam 1" in row[0], "beam 5" in row[0]) for row in rows) == [(False, True), (True, False)]
-    assert not any("beam" in point.name for point in every)  # areas and curves have nothing to do with the search
 
 
 @pytest.mark.parametrize(
@@ -260,9 +226,7 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
 )
 def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source, name):
     folder = write_run(tmp_path / "a", {}, 30.0)
-    values = {"split": "test", "checkpoint": "ticket.safetensors", "ticket_checkpoint": source, "step": 100}
-    values |= {"bleu_tokenized": 29.0, "file_bytes": 9, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
-    (folder / "evaluation-test.json").write_text(json.dumps(values))
+    score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=100, file_bytes=9)
     assert {point.checkpoint for point in found(tmp_path)} == {"best", name}
 
 
@@ -271,9 +235,7 @@ def test_a_file_of_a_checkpoint_that_means_another_one_now_has_its_update(tmp_pa
     """The run went on from update 400, which is still the best, to 800."""
     folder = write_run(tmp_path / "a", {}, 30.0)
     lines = [{"step": step, "seconds": step, "valid/nll": nll} for step, nll in ((400, 1.0), (800, 2.0))]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    values = {"split": "test", "checkpoint": "ticket.safetensors", "ticket_checkpoint": source, "step": 400}
-    values |= {"bleu_tokenized": 29.0, "file_bytes": 9, "fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
-    (folder / "evaluation-test.json").write_text(json.dumps(values))
+    write_metrics(folder, lines)
+    score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=400, file_bytes=9)
     (checkpoint,) = {point.checkpoint for point in found(tmp_path)} - {"best"}
     assert checkpoint.endswith(", update 400") is dated

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import one_layer.report.writing as writing
+from one_layer.report.areas import areas
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.sizes import score_against_bytes
@@ -52,32 +53,6 @@ def test_every_point_is_in_a_csv_file(runs, written):
             assert {row["folders"] for row in csv.DictReader(file)} <= {row["folders"] for row in rows}
 
 
-def test_every_point_of_a_curve_is_in_a_csv_file_whatever_the_axis(tmp_path):
-    """Of one run, the checkpoint is selected by nll; of the other, by BLEU."""
-    expected = []
-    for select in ("nll", "bleu"):
-        more = {"members": len(select), "valid": {"select": select, "score": 1.0, "step": 100}}
-        folder = write_run(tmp_path / "runs" / select, {"train.select": select}, 90.0, **more)
-        for line in (lines := [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]):
-            line |= {"train/flops": 7.0 * line["step"], "valid/bleu": line["step"] / 2}
-            axes = (str(folder), *(line[name] for name in ("step", "seconds", "train/flops", "valid/nll")))
-            expected.append((*axes, select, line[f"valid/{select}"]))
-        text = '{"step": 7, "seconds": 1.0, "train/loss": 3.0}\n' + "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / "metrics.jsonl").write_text(text)
-    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "report")
-    with (tmp_path / "report" / "convergence.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    names = ("folder", "step", "seconds", "train/flops", "valid/nll", "select", "score")
-    found = [tuple(row[name] for name in names) for row in rows]
-    assert sorted(found) == sorted(tuple(map(str, row)) for row in expected)
-    (picture,) = (tmp_path / "report").glob("convergence-*.csv")
-    with picture.open() as file:
-        shown = {folder for row in csv.DictReader(file) for folder in row["folders"].split()}
-    assert shown == {row["folder"] for row in rows}
-    with (tmp_path / "report" / "areas.csv").open() as file:
-        assert {row["folder"] for row in csv.DictReader(file)} == shown
-
-
 @pytest.mark.parametrize("sweep", mostly_slow(["figures", "table1", "controls", "reservoirs"], ["figures"]))
 def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, sweep):
     """The stored points are those that this version makes of the stored runs."""
@@ -96,7 +71,7 @@ def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
     assert [writing._csv(map(writing._cells, picture.points)) for picture in pictures] == [stored]
 
 
-def test_every_picture_is_there_twice_and_linked(written):
+def test_every_picture_is_there_and_linked(written):
     names = {path.stem for path in written.glob("*.svg")}
     assert {name.rsplit("-", 1)[0] for name in names} == {
         "figure2",
@@ -108,7 +83,6 @@ def test_every_picture_is_there_twice_and_linked(written):
     }
     page = (written / "index.html").read_text()
     for name in names:
-        assert (written / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         root = ElementTree.parse(written / f"{name}.svg").getroot()
         assert all(each.startswith(f"{name}-") for element in root.iter() if (each := element.get("id")))
         assert f'href="{name}.svg"' in page and f'id="{name}-' in page
@@ -117,14 +91,14 @@ def test_every_picture_is_there_twice_and_linked(written):
 def test_pictures_of_an_earlier_report_go_and_other_files_stay(written, tmp_path):
     out = tmp_path / "report"
     shutil.copytree(written, out)
-    before = {path.stem for path in out.glob("*.png")}
+    before = {path.stem for path in out.glob("*.svg")}
     (out / "bytes-77.csv").write_text("a table of the user's own, without a picture")
     write_run(tmp_path / "alone", {}, 30.0)
     writing.report(str(tmp_path / "alone"), out)
-    after = {path.stem for path in out.glob("*.png")}
-    tables = {"points", "convergence", "areas"}
+    after = {path.stem for path in out.glob("*.svg")}
+    tables = {"points"}
     shown = set(re.findall(r'href="([^"/]+)\.csv"', (out / "index.html").read_text())) - tables
-    assert before - after and after == shown == {path.stem for path in out.glob("*.svg")}
+    assert before - after and after == shown
     assert {path.stem for path in out.glob("*.csv")} == after | tables | {"bytes-77"}
 
 
@@ -220,14 +194,6 @@ def test_a_file_with_other_content_is_named_in_one_sentence(tmp_path, file, cont
     assert said in str(raised.value) and "leave the run out" in str(raised.value)
 
 
-def test_what_older_versions_did_not_write_is_left_out_of_the_page(tmp_path):
-    folder = write_run(tmp_path / "a", {}, 30.0)
-    (folder / "result.json").write_text(json.dumps({**RUN, "test": {"test": {"bleu_tokenized": 30.0}}}))
-    (folder / "metrics.jsonl").write_text('{"step": 1, "seconds": 1.0, "valid/nll": "nan"}\n')
-    writing.report(str(folder), tmp_path / "out")
-    assert "1 finished run " in (tmp_path / "out" / "index.html").read_text()
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -243,9 +209,9 @@ def test_a_curve_without_an_area_is_left_out_of_the_areas(tmp_path, line):
         (folder / "metrics.jsonl").write_text((json.dumps(line) + "\n") * 2)
     if line["step"]:
         write_run(tmp_path / "runs" / "other", {"optim.lr": 0.1}, 40.0)
-    writing.report(str(tmp_path / "runs" / "*"), tmp_path / "out")
-    rows = (tmp_path / "out" / "areas.csv").read_text().splitlines()[1:]
-    assert {row.split(",")[0].rsplit("/", 1)[-1] for row in rows} == ({"other"} if line["step"] else set())
+    found = areas(read_runs(str(tmp_path / "runs" / "*")))
+    names = {record.folder.name for each in found if each.until for record in each.records}
+    assert names == ({"other"} if line["step"] else set())
 
 
 def test_keys_that_a_config_lacks_are_left_out_of_the_page(tmp_path):

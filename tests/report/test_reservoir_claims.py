@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from one_layer.report.reservoir_claims import reservoir_claims

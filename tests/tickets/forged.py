@@ -49,12 +49,6 @@ def settings(**changes: object) -> Change:
     return lambda metadata, tensors: [change(metadata, tensors) for change in each]
 
 
-def named_test_set(name: str) -> Change:
-    """Names a test set. The toy language has none but its own, so the data are called a text."""
-    each = [value(f"data.{key}", to) for key, to in {"tests": [name], "source": "text", "directory": "x"}.items()]
-    return lambda metadata, tensors: [change(metadata, tensors) for change in each]
-
-
 def array(name: str, make: Callable[[np.ndarray], np.ndarray]) -> Change:
     """Puts another array in the place of a tensor."""
     return lambda metadata, tensors: tensors.update({name: make(tensors[name])})
@@ -219,10 +213,6 @@ FORGED: dict[str, tuple[Change, str]] = {
         lambda m, t: m.update({"random": json.dumps([*json.loads(m["random"]), json.loads(m["random"])[0]])}),
         "twice, or its model has no such matrix",
     ),
-    **{
-        f"a test set {name!r}": (named_test_set(name), "its data have the name ")
-        for name in ("/x", "a\\b", "..", "x/../../y", "a, ../b,c")
-    },
     "fewer words": (array("text/source_vocabulary", lambda text: text[:-1]), "types, special ones included"),
     "a line without an end": (text("target.vocabulary", WORDS[:-1]), "types, special ones included"),
     "few words": (text("target.vocabulary", b"x\n"), "text/other has 5 types, special ones included, .* has 13 rows"),

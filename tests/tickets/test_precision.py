@@ -97,14 +97,6 @@ def test_random_weights_that_no_seed_gives_are_those_of_training(tmp_path):
                 assert np.array_equal(found.arrays[path], array) == same
 
 
-def test_fewer_bits_are_fewer_bytes():
-    given = values((64, 64))
-    lengths = [4 * given.size, *(len(codecs.encode_values(given, precision)) for precision in QUANTIZED)]
-    assert lengths == sorted(lengths, reverse=True)
-    for precision, length in zip(QUANTIZED, lengths[1:], strict=True):
-        assert length <= given.size * BITS[precision] / 8 + 4 * 64 + 32
-
-
 @pytest.mark.parametrize("precision", QUANTIZED)
 def test_a_code_of_another_size_is_refused(precision):
     code = codecs.encode_values(values((3, 5)), precision)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -106,15 +105,6 @@ def test_it_does_its_task(path: Path):
     model = one_layer.load(path)
     found = list(model.lines(LINES[model.verb]))
     assert len(found) == 2 and all(found) and found[0] != found[1]
-
-
-@pytest.mark.slow
-@by_ticket
-def test_it_does_the_same_where_jax_counts_in_64_bits(path: Path):
-    usual = list(one_layer.load(path).lines(LINES[one_layer.load(path).verb]))
-    with jax.enable_x64(True):
-        model = one_layer.load(path)
-        assert list(model.lines(LINES[model.verb])) == usual
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ import { textsOf } from "./settings.js";
 import { countBits, openTicket } from "./ticket.js";
 
 const SHOWN = 5; // words after a depth
+const CANDIDATES = 5; // tokens for each mask
 const VERBS = { translation: "translate", classification: "classify", causal_lm: "generate", masked_lm: "fill" };
 
 /**
@@ -105,11 +106,11 @@ export class Model {
   /** For each mask, the most probable tokens. @param {number[]} ids @returns {{text: string, probability: number}[][]} */
   fills(ids) {
     const mask = this.text.vocabulary("target").indexOf("<mask>"), places = ids.flatMap((id, place) => (id === mask ? [place] : []));
-    const logits = this.maskLogits(ids, places), count = this.ticket.evaluation.candidates, size = logits.length / Math.max(1, places.length);
+    const logits = this.maskLogits(ids, places), size = logits.length / Math.max(1, places.length);
     return places.map((_, row) => {
       const logP = logSoftmax(logits.subarray(row * size, (row + 1) * size));
       if (logP.some(Number.isNaN)) throw new Refused("the model's logits are not finite: this ticket cannot fill masks; use another");
-      const best = largest(logP, count + UNK + 2).filter((id) => id > UNK && id !== mask).slice(0, count);
+      const best = largest(logP, CANDIDATES + UNK + 2).filter((id) => id > UNK && id !== mask).slice(0, CANDIDATES);
       return best.map((id) => ({ text: this.text.decode([id]), probability: Math.exp(logP[id]) }));
     });
   }

@@ -1,11 +1,11 @@
 /**
- * The keys of a ticket's settings, with their types and what an absent one stands for; a test compares them with the records of the
- * program (`ModelKeys`, `DataConfig`, `OptimConfig`, `TrainConfig` and the settings of the tasks).
+ * The keys of a ticket's settings that a page computes with, with their types and what an absent one stands for; a test compares them with
+ * the records of the program (`ModelKeys`, `DataConfig` and the settings of the tasks).
  */
 import { Refused, demand, shown } from "./refused.js";
 import { isObject, numberOf } from "./json.js";
 
-const LARGEST_NUMBER = 2 ** 40, LARGEST_OF_TRAINING = 1e18, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST_LABELS = 2 ** 16;
+const LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST_LABELS = 2 ** 16;
 
 const whole = (value) => ["int", value], real = (value) => ["float", value], flag = (value) => ["bool", value];
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
@@ -24,23 +24,7 @@ export const KEYS = {
     remat: flag(false), init_preset: text("paper"), init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),
     block: text("paper"), rotary_base: real(10000),
   },
-  data: {
-    source: text("toy"), tfds_name: text(""), labels: text(""), seed: whole(1), toy_train: whole(20000), toy_valid: whole(500), toy_test: whole(500),
-    source_language: text("de"), target_language: text("en"), directory: text(""), train: text("train"), mix: text(""), valid: text("valid"), tests: ["texts", ["test"]],
-    columns: text(""), delimiter: text(","), held_out: real(0), store: text(""), tokenize: flag(false), normalize: flag(true), split_hyphens: flag(false),
-    lowercase: flag(false), bpe_merges: whole(0), bpe_codes: text(""), bpe_kind: text("subword-nmt"), prepared: flag(false), undo: text(""),
-    joined_vocabulary: flag(false), vocabulary: text(""), max_length: whole(175), max_tokens: whole(4096), buckets: whole(6),
-    unit: text("bytes"), block: whole(512), mask_share: real(0.15), teacher: text(""), teacher_mix: text("translations"),
-    translations: text(""),
-  },
-  optim: {
-    lr: ["float or none", 0.0005], schedule: text("inverse_sqrt"), warmup: ["int or none", 4000], warmup_init_lr: real(0), b1: real(0.9), b2: real(0.98),
-    eps: real(1e-8), weight_decay: real(0), clip: real(0), label_smoothing: real(0.1), accumulate: whole(1),
-    train_only: text(""), freeze: text(""),
-  },
-  train: {
-    updates: whole(0), epochs: whole(0), select: text("bleu"), backskip: text("off"), distil: real(0),
-  },
+  data: { labels: text(""), columns: text(""), max_length: whole(175), unit: text("bytes"), block: whole(512) },
   translation: {
     beam: whole(5), valid_beam: whole(1), length_penalty: real(1), max_length_a: real(1.2), max_length_b: whole(10), max_tokens: whole(4096),
     buckets: whole(4), tokenize: text(""),
@@ -50,11 +34,8 @@ export const KEYS = {
     stride: whole(256), valid_tokens: whole(0), max_tokens: whole(4096), temperature: real(1), top_k: whole(0), top_p: real(1), sample_length: whole(200),
     sample_seed: whole(1),
   },
-  masked_lm: { max_tokens: whole(4096), valid_tokens: whole(0), candidates: whole(5) },
+  masked_lm: { max_tokens: whole(4096), valid_tokens: whole(0) },
 };
-
-/** Keys that are gone, with the values with which they did nothing: tickets of the versions that had them give all their keys. */
-const IDLE = { "data.min_count": 1, "data.teacher_beam": 5 };
 
 const FITS = {
   int: Number.isInteger,
@@ -73,7 +54,6 @@ export function readSection(section, keys, given) {
   demand(isObject(given) && Object.keys(given).every((key) => /^[a-z0-9_]{1,40}$/.test(key)), `its metadata '${section}' is not a JSON object with short keys`);
   const found = Object.fromEntries(Object.entries(keys).map(([key, [, value]]) => [key, value]));
   for (const [key, value] of Object.entries(given)) {
-    if (IDLE[`${section}.${key}`] === value) continue;
     if (!Object.hasOwn(keys, key)) throw new Refused(`unknown key ${section}.${key} in the ticket; this page knows ${Object.keys(keys).join(", ")}`);
     if (!isPlain(section, key, value)) throw new Refused(`${section}.${key} is ${shown(value)}: too long or too large for a setting of a ticket`);
     const kinds = keys[key][0].split(" or ");
@@ -84,11 +64,10 @@ export function readSection(section, keys, given) {
 }
 
 function isPlain(section, key, value) {
-  const training = section === "optim" || section === "train", long = training || (section === "data" && key === "labels");
   const short = (text, most) => typeof text === "string" && [...text].length <= most, number = numberOf(value);
   if (Array.isArray(value)) return value.length <= LONGEST_LIST && value.every((each) => short(each, LONGEST_TEXT));
-  if (typeof number === "number") return Math.abs(number) <= (training ? LARGEST_OF_TRAINING : LARGEST_NUMBER);
-  return value === null || typeof value === "boolean" || short(value, long ? LONGEST_LABELS : LONGEST_TEXT);
+  if (typeof number === "number") return Math.abs(number) <= LARGEST_NUMBER;
+  return value === null || typeof value === "boolean" || short(value, section === "data" && key === "labels" ? LONGEST_LABELS : LONGEST_TEXT);
 }
 
 /** Throws `Refused` unless each value lies between two bounds. @param {string} section @param {any} values @param {Record<string, [number, number]>} bounds */

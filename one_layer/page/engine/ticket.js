@@ -95,7 +95,7 @@ function readSettings(metadata) {
   checkKnown("task", task, Object.keys(FAMILIES));
   if (seed >= 2 ** 32) throw new Refused(`seed is ${seed}; it must be a whole number from 0 to 2**32 - 1`);
   const config = readModel(task, model, source, target), evaluation = readEvaluation(task, given.evaluation);
-  return { task, config, seed, step, data: readData(task, given.data, config, evaluation), evaluation, checkpoint: readTraining(metadata) };
+  return { task, config, seed, step, data: readData(task, given.data, config), evaluation, checkpoint: readTraining(metadata) };
 }
 
 function checkSize(parts, file) {

@@ -75,10 +75,7 @@ def _row(run: Run, often: Sequence[Bench], seldom: Sequence[Bench]) -> list[str]
 
 
 def _scores(run: Run, benches: Sequence[Bench]) -> list[str]:
-    return [
-        "" if (value := run.scores.get(bench)) is None else f"{value:.{2 if bench.measure.startswith('bleu') else 4}f}"
-        for bench in benches
-    ]
+    return [bench.shown(run.scores[bench]) if bench in run.scores else "" for bench in benches]
 
 
 def steps(record: Record) -> int | None:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from one_layer.report import naming
 from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
 from one_layer.report.measures import MEASURES
+from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point
-from one_layer.report.tables import Table
+from one_layer.report.tables import Table, score, score_cells
 from one_layer.report.verdicts import Judged, Verdict
+from one_layer.runs.progress import duration
 from one_layer.system.errors import counted
 
 Sentence = list[str | Point]
@@ -48,7 +50,7 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
         return [["No run of this test set has finished."]]
     count = sum(bool(point.values) for point in points)
     first: Sentence = [
-        f"{score(top)} by ",
+        f"{score(top, _unit(top))} by ",
         top,
         f", the best of {count}. " if count > 1 else ". ",
         f"It {_costs(top)}.",
@@ -58,16 +60,8 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
         return [first]
     return [
         first,
-        ["The smallest file that is about as good: ", other, f", {score(other)}, {size(other)}."],
+        ["The smallest file that is about as good: ", other, f", {score(other, _unit(other))}, {size(other)}."],
     ]
-
-
-def score(point: Point) -> str:
-    """A score with its deviation, or that it is of one run."""
-    digits = 2 if point.bench.measure.startswith("bleu") else 4
-    deviation = f" ± {point.deviation:.{digits}f}" if point.deviation is not None else ""
-    runs = f"{len(point.values)} runs" if len(point.values) > 1 else "one run"
-    return f"{point.mean:.{digits}f}{deviation} {MEASURES[point.bench.measure].name} ({runs})"
 
 
 def size(point: Point) -> str:
@@ -78,20 +72,8 @@ def size(point: Point) -> str:
     return f"{megabytes(count)}{'' if is_file else ' (weights counted; no file)'}"
 
 
-def megabytes(count: float) -> str:
-    """A number of bytes with three digits and a unit."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count:g} B"
-
-
-def duration(total: float) -> str:
-    """Seconds as hours and minutes, or as minutes, or as seconds."""
-    minutes = round(total / 60)
-    if minutes < 2:
-        return f"{total:.0f} s"
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+def _unit(point: Point) -> str:
+    return MEASURES[point.bench.measure].name
 
 
 def _costs(point: Point) -> str:
@@ -143,22 +125,18 @@ def _tally(pairs: Sequence[Pair]) -> str:
     times = Counter(_BETTER[pair.verdict] for pair in pairs)
     parts = [f"{word} in {count}" for word, count in times.most_common()]
     mean = statistics.fmean(pair.difference.mean for pair in pairs)
-    unit = MEASURES[pairs[0].masks.bench.measure].name
-    return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {unit} on average)"
+    return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {_unit(pairs[0].masks)} on average)"
 
 
 def _change(pair: Pair) -> str:
-    return f"{pair.difference.mean:+.3g} {MEASURES[pair.masks.bench.measure].name}"
+    return f"{pair.difference.mean:+.3g} {_unit(pair.masks)}"
 
 
 def pairs(points: Sequence[Point]) -> Table:
     """The comparisons behind the second answer."""
     by_bytes = at_equal_bytes(points)
     rows = [_row("bytes", pair) for pair in by_bytes.pairs]
-    rows += [
-        ["bytes", point.label, _number(point), size(point), "none as small", "", "", "", "", ""]
-        for point in by_bytes.smaller
-    ]
+    rows += [["bytes", *_cells(point), "none as small", "", "", "", "", ""] for point in by_bytes.smaller]
     rows += [_row("shape", pair) for pair in at_equal_shape(points)]
     columns = [
         "equal",
@@ -182,12 +160,12 @@ def pairs(points: Sequence[Point]) -> Table:
 
 
 def _row(what: str, pair: Pair) -> list[str]:
-    both = [cell for point in (pair.masks, pair.dense) for cell in (point.label, _number(point), size(point))]
+    both = [cell for point in (pair.masks, pair.dense) for cell in _cells(point)]
     return [what, *both, f"{pair.difference.mean:+.2f}", _BETTER[pair.verdict], ", ".join(pair.others)]
 
 
-def _number(point: Point) -> str:
-    return f"{point.mean:.{2 if point.bench.measure.startswith('bleu') else 4}f}"
+def _cells(point: Point) -> list[str]:
+    return [point.label, score_cells(point)[0], size(point)]
 
 
 def claims(judged: Iterable[Judged]) -> list[tuple[str, str, list[str]]]:

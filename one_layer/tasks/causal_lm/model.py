@@ -21,7 +21,7 @@ from one_layer.data.text.units import Ids, Unit
 from one_layer.models.causal_decoding import CausalDecoder
 from one_layer.system.errors import counted
 from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
-from one_layer.tasks.causal_lm.scoring import Scorer
+from one_layer.tasks.causal_lm.scoring import WindowScorer
 from one_layer.tasks.model import TrainedModel, not_finite
 from one_layer.tasks.streams import check_finite
 
@@ -62,7 +62,7 @@ class CausalLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""
         text = stream(split)
-        values = check_finite(Scorer(self.config, self.settings, self._unit)(self.prepared, text, title))
+        values = check_finite(WindowScorer(self.config, self.settings, self._unit)(self.prepared, text, title))
         stride, measure = self.settings.stride, f"bits_per_{self._unit.measure}"
         log.info(
             "%s: %.4f %s, perplexity %.4g per token (%s tokens; windows of %s, stride %s)",

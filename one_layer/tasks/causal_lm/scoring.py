@@ -12,14 +12,14 @@ from one_layer.data.stream import Stream, windows
 from one_layer.data.text.units import Unit
 from one_layer.models import ModelConfig
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.streams import perplexity
+from one_layer.tasks.streams import Scorer, perplexity
 from one_layer.tasks.summing import nll_program, summed
 
 Variables = dict[str, Any]
 
 
-class Scorer:
-    """Scores texts of one kind of tokens. Its program is compiled once, because all batches have one shape."""
+class WindowScorer(Scorer):
+    """Scores texts of one kind of tokens."""
 
     def __init__(self, model: ModelConfig, settings: LanguageModelSettings, unit: Unit) -> None:
         self._settings, self._unit, self._nll = settings, unit, nll_program(model, ("source",))

@@ -7,13 +7,13 @@ from one_layer.data.batches import Updates
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.stream import StreamBatches
+from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
-from one_layer.tasks.causal_lm.scoring import Scorer
+from one_layer.tasks.causal_lm.scoring import WindowScorer
 from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.protocol import Validator
-from one_layer.tasks.streams import StreamTask, StreamValidator
+from one_layer.tasks.streams import Scorer, StreamTask
 from one_layer.tasks.work import Work, decoder_work
 
 
@@ -51,12 +51,10 @@ class CausalLM(StreamTask):
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": length}
 
-    def validator(
-        self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, corpus: Corpus
-    ) -> Validator:
-        """Measures `valid/nll` in nats per token, `valid/perplexity` per token, and bits per byte or character."""
-        scorer = Scorer(model, settings, stream_corpus.unit_of(data, corpus))
-        return StreamValidator(model, corpus, scorer, settings.valid_tokens)
+    def scorer(
+        self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, assets: TextAssets
+    ) -> Scorer:
+        return WindowScorer(model, settings, stream_corpus.unit_of(data, assets))
 
     def line_work(self, model: ModelConfig, settings: LanguageModelSettings, tokens: int) -> Work:
         """The work of reading a prompt and writing on."""

@@ -19,11 +19,12 @@ from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.units import MASK, Ids, Unit
 from one_layer.models import build
 from one_layer.system.errors import UserError
-from one_layer.tasks.masked_lm.scoring import Scorer, masking
+from one_layer.tasks.masked_lm.scoring import MaskedScorer, masking
 from one_layer.tasks.model import TrainedModel, not_finite
 from one_layer.tasks.streams import check_finite
 
 log = logging.getLogger(__name__)
+CANDIDATES = 5  # tokens that are given for each mask
 WHITE_AT_END = re.compile(r"[^\S\x1c-\x1f]+\Z")  # Unicode's white space, which is not quite Python's
 
 
@@ -79,7 +80,7 @@ class MaskedLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per masked token, `perplexity`, `accuracy` of masked tokens and their number, always under the same masks."""
         chosen = masking(self.data, self.assets.target_vocabulary)
-        values = check_finite(Scorer(self.config, self.settings, chosen)(self.prepared, stream(split), title))
+        values = check_finite(MaskedScorer(self.config, self.settings, chosen)(self.prepared, stream(split), title))
         log.info(
             "%s: perplexity %.4g of masked tokens, accuracy %.2f %% (%s masked tokens)",
             *(title, values["perplexity"], 100 * values["accuracy"], f"{int(values['masked']):,}"),
@@ -124,11 +125,8 @@ class MaskedLanguageModel(TrainedModel):
             raise not_finite("fill masks")
         order = [number for number in np.argsort(-log_p, kind="stable").tolist() if number > UNK]
         mask = self.assets.target_vocabulary.tokens.index(MASK)
-        best = [number for number in order[: self.settings.candidates + 1] if number != mask]
-        return [
-            Candidate(self._unit.text([number]), float(np.exp(log_p[number])))
-            for number in best[: self.settings.candidates]
-        ]
+        best = [number for number in order[: CANDIDATES + 1] if number != mask]
+        return [Candidate(self._unit.text([number]), float(np.exp(log_p[number]))) for number in best[:CANDIDATES]]
 
 
 def _shown(text: str) -> str:

@@ -15,7 +15,7 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.masked_lm.settings import MaskedSettings
-from one_layer.tasks.streams import perplexity
+from one_layer.tasks.streams import Scorer, perplexity
 from one_layer.tasks.summing import nll_program, summed
 
 Variables = dict[str, Any]
@@ -26,15 +26,12 @@ def masking(data: DataConfig, vocabulary: Vocabulary) -> Masking:
     return Masking(data.mask_share, vocabulary.tokens.index(MASK), len(vocabulary))
 
 
-class Scorer:
-    """Scores texts. Its program is compiled once, because all batches have one shape."""
+class MaskedScorer(Scorer):
+    """Scores texts under masks that are always the same."""
 
     def __init__(self, model: ModelConfig, settings: MaskedSettings, masking: Masking) -> None:
-        self._settings, self._masking, self._sums = (
-            settings,
-            masking,
-            nll_program(model, ("source", "places"), right=True),
-        )
+        self._settings, self._masking = settings, masking
+        self._sums = nll_program(model, ("source", "places"), right=True)
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""The settings of a masked language model: how it is scored, and how it fills masks."""
+"""The settings of a masked language model: how it is scored."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from one_layer.system.errors import check_least
 class MaskedSettings:
     """`max_tokens`: tokens of a batch; `valid_tokens`: tokens of the validation text that are scored in training (0: all).
 
-    `candidates`: how many tokens `--mode=fill` gives for each mask. Raises: UserError for a value out of range.
+    Raises: UserError for a value out of range.
     """
 
     max_tokens: int = 4096
     valid_tokens: int = 0
-    candidates: int = 5
 
     def __post_init__(self) -> None:
-        check_least("evaluation", self, max_tokens=1, valid_tokens=0, candidates=1)
+        check_least("evaluation", self, max_tokens=1, valid_tokens=0)

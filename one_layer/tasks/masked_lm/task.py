@@ -10,14 +10,15 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.masking import MaskedBatches, Masking
 from one_layer.data.special_tokens import PAD
+from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Smoothing, label_smoothed_nll
 from one_layer.tasks.masked_lm.model import MaskedLanguageModel
-from one_layer.tasks.masked_lm.scoring import Scorer, masking
+from one_layer.tasks.masked_lm.scoring import MaskedScorer, masking
 from one_layer.tasks.masked_lm.settings import MaskedSettings
-from one_layer.tasks.protocol import Batch, Sums, Validator
-from one_layer.tasks.streams import StreamTask, StreamValidator
+from one_layer.tasks.protocol import Batch, Sums
+from one_layer.tasks.streams import Scorer, StreamTask
 
 
 class MaskedLM(StreamTask):
@@ -25,7 +26,7 @@ class MaskedLM(StreamTask):
 
     family = "masked_lm"
     settings = MaskedSettings
-    limits = {"max_tokens": 2**24, "candidates": 2**16}  # noqa: RUF012  # a ClassVar of Task
+    limits = {"max_tokens": 2**24}  # noqa: RUF012  # a ClassVar of Task
     masked = True
     validated_by = ("valid_tokens",)
     inputs = ("source", "places")
@@ -58,7 +59,5 @@ class MaskedLM(StreamTask):
         tokens = (batch["target"][:, :1] != PAD).sum() * float(batch["source"].shape[1])
         return {"loss": loss, "nll": nll, "targets": targets, "tokens": tokens}
 
-    def validator(self, model: ModelConfig, data: DataConfig, settings: MaskedSettings, corpus: Corpus) -> Validator:
-        """Measures `valid/nll` in nats per masked token, `valid/perplexity` and `valid/accuracy`, always under the same masks."""
-        scorer = Scorer(model, settings, masking(data, corpus.target_vocabulary))
-        return StreamValidator(model, corpus, scorer, settings.valid_tokens)
+    def scorer(self, model: ModelConfig, data: DataConfig, settings: MaskedSettings, assets: TextAssets) -> Scorer:
+        return MaskedScorer(model, settings, masking(data, assets.target_vocabulary))

@@ -159,11 +159,6 @@ def test_characters_of_a_prompt_that_the_training_text_did_not_have_are_counted(
         assert [line[: len(each)] for line, each in zip(caplog.messages, said, strict=True)] == said
 
 
-def test_each_prompt_is_one_line_of_output(model):
-    said = model.lines(["un", "", "dos tres"])
-    assert len(said) == 3 and said[0].startswith("un") and not any("\n" in line for line in said)
-
-
 def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch):
     every = "".join(map(chr, range(0x3000)))
     monkeypatch.setattr(CausalLanguageModel, "generate", lambda *_: [every, "a\r\nb\tc\x1b[2J"])
@@ -212,11 +207,6 @@ def test_a_ticket_of_bytes_has_the_vocabulary_of_bytes(model, tmp_path):
     with pytest.raises(UserError, match="reads text in bytes, but its vocabulary is not that of bytes"):
         tickets.save(tmp_path / "ticket", tickets.from_run(dataclasses.replace(model, assets=text)))
     assert not any(tmp_path.iterdir())
-
-
-def test_another_verb_is_refused(model):
-    with pytest.raises(UserError, match="this is a causal_lm model, which does not translate; give --mode=generate"):
-        model.check_verb("translate")
 
 
 def test_the_validation_text_can_be_a_part(model):

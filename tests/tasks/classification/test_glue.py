@@ -172,24 +172,6 @@ def test_a_data_set_of_tfds_gives_the_same_records(tmp_path: Path) -> None:
             read_tfds_examples(TASKS[task], "tiny_mnli", "train", str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("task", "name", "counts"),
-    [
-        ("qqp", "pair_cls/qqp_dev10k.tsv", [5000, 5000]),
-        ("qqp", "pair_cls/qqp_split2_test10k.raw.tsv", [5000, 5000]),
-        ("mnli", "pair_cls/mnli_dev_matched.jsonl", [3479, 3123, 3213]),
-        ("snli", "pair_cls/snli_dev_cased.jsonl", [3329, 3235, 3278]),
-        ("rte", "pair_cls/rte_dev.tsv", [146, 131]),
-        ("sst2", "single_cls/sst2_test.tsv", [428, 444]),
-        ("cola", "single_cls/cola_dev.tsv", [322, 721]),
-    ],
-)
-def test_real_files(shared: Path, task: str, name: str, counts: list[int]) -> None:
-    read = read_examples(TASKS[task], shared / "data" / name)
-    assert [sum(example.label == label for example in read.examples) for label in range(len(counts))] == counts
-    assert read.malformed == 0 and all(example.first for example in read.examples)
-
-
 @pytest.mark.parametrize("end", ["\n", "  \n\n", "\t\t\n"])
 def test_blank_lines_are_skipped(tmp_path: Path, end: str) -> None:
     text = rows(("sentence", "label"), ("A dog.", 1), ("Rain.", 0))

@@ -117,13 +117,6 @@ def test_numbers_are_numbers_however_they_are_written(tmp_path: Path, pair: tupl
         read(config(folder, LABELS, "1,2,3"))
 
 
-def test_real_files_with_numbers(shared: Path) -> None:
-    names = dict.fromkeys(("train", "valid"), "snli_test.tsv")
-    data = config(shared / "data" / "pair_cls", "0:entailment,1:neutral,2:contradiction", "1,2,3", **names)
-    _, labels = LabelledReader().open(data).read("snli_test.tsv")
-    assert majority(labels)[2] == {"contradiction": 3237, "entailment": 3368, "neutral": 3219}
-
-
 def test_a_task_whose_publisher_has_names_takes_no_numbers(tmp_path: Path) -> None:
     folder = written(tmp_path, "tsv", tabbed([("1", "a", "b"), ("0", "b", "c")]))
     with pytest.raises(

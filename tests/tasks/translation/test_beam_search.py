@@ -323,13 +323,6 @@ def test_refuses_what_cannot_be_searched(options, message):
             search(random_table(0, vocab=vocab), 2)
 
 
-def test_one_token_and_eos_are_the_shortest_search():
-    table = random_table(5)
-    found, log_p = search(table, 3, limit=1, max_length=1), log_softmax(table)
-    for row, sentence in enumerate(SENTENCES):
-        assert_found(found, row, on_lists(log_p, sentence, 3, 1, 1.0))
-
-
 def test_the_search_is_the_same_where_jax_counts_in_64_bits():
     table = np.random.default_rng(3).normal(size=(ROWS, VOCAB)).astype(np.float32)
 

@@ -97,14 +97,6 @@ def test_sacre_tokenises_by_itself_and_signs() -> None:
     assert score > bleu.bleu_tokenized(hypothesis, reference) == 0
 
 
-def test_lower_cased_sacre_is_that_of_lower_cased_text_and_says_so() -> None:
-    hypotheses, references = ["Das Haus ist neu.", "ja, ja"], ["das haus IST alt.", "Ja, ja!"]
-    lowered = [[line.lower() for line in lines] for lines in (hypotheses, references)]
-    score, signature = bleu.bleu_sacre(hypotheses, references, lowercase=True)
-    assert score == bleu.bleu_sacre(*lowered)[0] != bleu.bleu_sacre(hypotheses, references)[0]
-    assert "case:lc" in signature
-
-
 def test_split_compounds() -> None:
     assert bleu.split_compounds("rich-text format - yes") == "rich ##AT##-##AT## text format - yes"
     assert bleu.split_compounds("-a b- Ost-West-Dialog") == "-a b- Ost ##AT##-##AT## West ##AT##-##AT## Dialog"
@@ -134,13 +126,6 @@ def test_compounds_of_the_published_newstest(shared: Path) -> None:
     assert (
         sum(ours != theirs for ours, theirs in pairs) == 2
     )  # "Meteor-1-Rakete" and its like, which that set splits twice
-
-
-def test_real_text_agrees_with_the_direct_count(shared: Path) -> None:
-    references = read_lines(shared / "data/iwslt14/test.tok.en")[:300]
-    words = [line.split() for line in references]
-    hypotheses = [" ".join(line[::-1] if number % 5 == 0 else line[1:]) for number, line in enumerate(words)]
-    assert bleu.bleu_tokenized(hypotheses, references) == pytest.approx(counted_bleu(hypotheses, references))
 
 
 TOKENS = ["das Ost-West-Haus ist n@@ eu .", "er sagt &quot; ja &quot; , und dann geht er ."]

@@ -78,18 +78,6 @@ def test_every_hypothesis_ends_and_scores_what_the_whole_network_says(found):
         np.testing.assert_allclose(hypothesis.score, rescored(sentence, tokens), atol=1e-5)
 
 
-def test_beam_1_is_greedy():
-    greedy = Generator(CONFIG, SETTINGS, beam=1)(VARIABLES, SENTENCES[:6])
-    for sentence, hypothesis in zip(SENTENCES, greedy, strict=False):
-        tokens: list[int] = []
-        while not tokens or tokens[-1] != EOS:
-            target_in = padded([EOS, *tokens], MOST + 1)
-            scores = np.array(logits(padded(sentence, LONGEST), target_in))[0, len(tokens)]
-            scores[[PAD, EOS] if not tokens else [PAD]] = -np.inf
-            tokens.append(EOS if len(tokens) == MOST else int(scores.argmax()))
-        assert hypothesis.tokens.tolist() == tokens
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_is_kept(generator, prepared, found, seed):
     order = np.random.default_rng(seed).permutation(len(SENTENCES))
