@@ -45,6 +45,8 @@ def config(changes: dict[str, Any]) -> dict[str, Any]:
         for section in sections:
             place = place.setdefault(section, {})
         place[key] = value
+    if values["model"]["weights"] == "dense" and "model.sharing" not in changes:
+        values["model"]["sharing"] = "none"
     return values
 
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from one_layer.report.reservoir_claims import reservoir_claims
-from tests.report.made_runs import found, write_run, write_seeds
-
-
-def _write_curve(folder, lines):
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+from tests.report.made_runs import found, score_again, write_metrics, write_run, write_seeds
 
 
 def test_claims_compare_scores_of_one_search(tmp_path):
@@ -17,9 +13,7 @@ def test_claims_compare_scores_of_one_search(tmp_path):
     dense = {"model.weights": "dense", "model.encoder_layers": "LL"}
     for name, changes, score in (("plain", dense, 30.0), ("more", {**dense, "model.encoder_layers": "LRL"}, 35.0)):
         for folder in write_seeds(tmp_path / name, changes, score):
-            values = {"split": "test", "checkpoint": "best", "beam": 1, "bleu_tokenized": score - 10}
-            values |= {"fingerprint": "cccc3333", "signature": "tok:13a|version:2.6.0"}
-            (folder / "evaluation-test-best-beam-1.json").write_text(json.dumps(values))
+            score_again(folder, "best", score - 10, beam=1)
     every = found(tmp_path)
     rows = [row for row in reservoir_claims({every[0].bench: every}).rows if "test score" in row[1]]
     assert [row[2:] for row in rows] == [["holds", "difference +5"]] * 2
@@ -33,7 +27,7 @@ def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
         changes = {**dense, "model.encoder_layers": layers}
         lines = [{"step": step, "seconds": step, "train/flops": step, "valid/nll": nll} for step in (50, 100)]
         for folder in write_seeds(tmp_path / layers, changes, 0.0, test={"test": {"nll": nll}}):
-            _write_curve(folder, lines)
+            write_metrics(folder, lines)
     every = found(tmp_path)
     rows = reservoir_claims({every[0].bench: every}).rows
     assert len(rows) == 3 and all(row[2] == "holds" and "difference -1" in row[3] for row in rows)
@@ -53,7 +47,7 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
                 for step in (50, 100)
             ]
             for folder in write_seeds(tmp_path / f"{text} {layers}", changes, 30.0, data=data, valid=valid):
-                _write_curve(folder, lines)
+                write_metrics(folder, lines)
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)
@@ -92,7 +86,7 @@ def test_paper_b_s_claims_follow_the_points(tmp_path, lead, gain, better, area, 
             for step in (50, 100)
         ]
         for folder in write_seeds(tmp_path / name, changes, 30.0 + times * lead, valid=valid):
-            _write_curve(folder, lines)
+            write_metrics(folder, lines)
     write_run(tmp_path / "other rate", {**dense, "optim.lr": 0.1}, 90.0)
     every = found(tmp_path)
     verdicts = {row[1].partition(":")[0]: row[2] for row in reservoir_claims({every[0].bench: every}).rows}
