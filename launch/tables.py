@@ -212,7 +212,7 @@ def crossing() -> str:
         curve = _curve([(f"{run}{seed}", f"{run}_dense{seed}") for seed in which])
         path = " ".join(f"{across(step):.1f},{down(nll):.1f}" for step, nll in curve)
         body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        body.append(_text(across(1000) + 4, down(curve[0][1]) - 4, name, "start", colour))
+        body.append(_text(across(1000) + 10, down(curve[0][1]) + 2, name, "start", colour))
     body.append(
         _text(60, 16, "valid nll of signs less that of the dense model, by update; below 0 signs are better", "start")
     )
