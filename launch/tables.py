@@ -86,15 +86,16 @@ class Scores(NamedTuple):
     checkpoint: str
 
     def evaluation(self, test: str) -> dict[str, Any]:
-        """What is stored of a test set, named without the ending of its file."""
-        if not self.checkpoint:
-            tests = self.record.result["test"]
-            return next(values for name, values in tests.items() if name.split(".")[0] == test)
-        return next(
-            each
-            for each in self.record.evaluations
-            if str(each["split"]).split(".")[0] == test and self.checkpoint in str(each["checkpoint"]).replace(":", "-")
+        """What is stored of a test set, named without the ending of its file. Raises: KeyError if nothing is."""
+        tests = self.record.result["test"].items()
+        found = (
+            [values for name, values in tests if name.split(".")[0] == test]
+            if not self.checkpoint
+            else self._files(test)
         )
+        if not found:
+            raise KeyError(f"`{self.name}` has no scores of {test}")
+        return found[0]
 
     def value(self, title: str) -> tuple[str, float]:
         """The measure of a column with this title, and its number. Raises: KeyError if the run has none."""
@@ -107,12 +108,15 @@ class Scores(NamedTuple):
             return title, self.record.evaluated("nll")[-1]["valid/nll"]
         if title == "minutes":
             return title, result["train_seconds"]
-        if self.checkpoint:
-            return title, next(each["file_bytes"] for each in self.record.evaluations if self._of_file(each))
-        return title, result["bytes"]["ticket_file"]
+        return title, self._files()[0]["file_bytes"] if self.checkpoint else result["bytes"]["ticket_file"]
 
-    def _of_file(self, evaluation: dict[str, Any]) -> bool:
-        return self.checkpoint in str(evaluation["checkpoint"]) and "file_bytes" in evaluation
+    def _files(self, test: str = "") -> list[dict[str, Any]]:
+        """The evaluations of the checkpoint, on one test set or on all."""
+        return [
+            each
+            for each in self.record.evaluations
+            if self.checkpoint in str(each["checkpoint"]).replace(":", "-") and str(each["split"]).startswith(test)
+        ]
 
 
 def scores_of(address: str) -> Scores:

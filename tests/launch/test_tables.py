@@ -59,6 +59,7 @@ def test_a_file_and_an_average_have_their_own_scores() -> None:
     [
         ("| `multi30k/nothing` |  |  |", KeyError),
         ("| `nothing/best` |  |  |", KeyError),
+        ("| `everyday/en_de@ticket-int4` | - |  |", KeyError),
         ("| `gpu/multi30k_best/best` against `signs_by_ticket` |  |  |", ValueError),  # other pieces
     ],
 )
