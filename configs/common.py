@@ -44,7 +44,7 @@ def set_signs(model: ConfigDict) -> None:
 
 
 def set_one_size(model: ConfigDict) -> None:
-    """Sets random weights of one size, plus or minus Xavier's deviation; docs/small-files.md compares them with random sizes."""
+    """Sets random weights of one size, plus or minus Xavier's deviation; docs/results.md compares them with random sizes."""
     model.update(init_scheme="xavier_constant", init_attention="xavier_constant")
 
 

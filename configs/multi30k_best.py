@@ -21,7 +21,7 @@ some are negated. Dropout is 0.1 (`best_wide` and its control: 0.2, `teacher`: 0
 size, and training chooses their signs.
 
 On one H200 two trainings of `small_one_size` took 2 minutes side by side, and one took 8 beside nine to thirteen others.
-docs/small-files.md has the scores, and docs/devices.md the flags that XLA had there.
+docs/results.md has the scores, and docs/devices.md the flags that XLA had there.
 
 The sweeps `best`, `best_wide` and `small` train a model, its control and the ±1 control with three seeds each, after the teacher where they
 have it; `longer` trains `best_dense` for the operations of `best`, which has 3.3 times as many in an update.

@@ -15,7 +15,7 @@ ticket tickets/multi30k-en-de-wide.safetensors, which takes ten minutes of a cor
 file can be wide, or have many pieces. Norms, biases and a gain for each column are trained beside the masks, in 8 bits. `dense` has the
 same depth, pieces, text, teacher and number of updates, and sees its weights in 4 bits in training. `one_layer_wide` and `dense_wide` are
 the same in twice the bytes, for 5,000 updates; the bits of that random layer are signs, and drop nothing. The runs `further` begin with
-what these have learned, and train for as many updates again, at two thirds of the learning rate. docs/small-files.md has the scores.
+what these have learned, and train for as many updates again, at two thirds of the learning rate. docs/results.md has the scores.
 
 The sweeps `small` and `wide` train the two models of a size, with three seeds each.
 """

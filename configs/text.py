@@ -39,7 +39,7 @@ The text is split into pieces that hold their spaces, by a BPE that both languag
 and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
 Runs that an earlier version began with this config go on with --config.data.tokenize=True --config.data.bpe_kind=subword-nmt.
 
-`signs` is what did best in small files (docs/small-files.md): all random weights of a matrix have one size, and training chooses their
+`signs` is what did best in small files (docs/results.md): all random weights of a matrix have one size, and training chooses their
 signs; the random table of both languages has such bits too, and norms, biases and a gain for each column are trained beside them, in 8
 bits. It is half as wide again as SIZE. Its learning rate is 1.5e-3; only `mini` was measured.
 

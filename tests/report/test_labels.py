@@ -63,7 +63,7 @@ def test_imported_models_and_what_is_taken_over_from_them_are_not_called_random(
         "masks fine-tuned",
         "masks frozen random embeddings",
     ]
-    assert ["taken over, frozen embeddings" in point.described for point in points] == [True, True, False]
+    assert ["taken over, frozen embeddings" in point.description for point in points] == [True, True, False]
 
 
 def test_models_of_paper_b_have_names_of_their_own(tmp_path):
