@@ -8,7 +8,6 @@ from pathlib import Path
 
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
-from one_layer.runs.lock import holder
 from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, duration
 
 _ORDER = (UNDER_WAY, STOPPED, WAITING)
@@ -58,10 +57,3 @@ def remaining(records: Iterable[Record]) -> float | None:
     if not at_work or None in left:
         return None
     return sum(each for each in left if each is not None) / at_work
-
-
-def works(records: Iterable[Record]) -> bool:
-    """Whether somebody works on one of the runs, or on the sweep that one of them belongs to."""
-    waiting = [record for record in records if not record.result]
-    sweeps = {record.folder.parent for record in waiting}
-    return any(record.doing.state == UNDER_WAY for record in waiting) or any(map(holder, sweeps))

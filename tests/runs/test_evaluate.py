@@ -250,17 +250,19 @@ def test_names_with_folders_make_files_in_the_folder_of_the_run(tmp_path):
     assert folder.evaluation_file("test.bpe10k").name == "evaluation-test.bpe10k.json"
 
 
+def test_splits_that_are_not_there(last):
+    with pytest.raises(UserError, match="--split='tset' is unknown; this run has valid, test"):
+        evaluate(last, "tset", None)
+    without = dataclasses.replace(last, data=dataclasses.replace(last.data, tests=()))
+    with pytest.raises(UserError, match=r"--split='test' is unknown; .* valid, and no test set: data\.tests is empty"):
+        evaluate(without, "test", None)
+
+
 def test_only_the_split_that_is_asked_for_is_read(workdir, monkeypatch):
     read = []
     monkeypatch.setattr(Toy, "read", lambda self, name, of=Toy.read: read.append(name) or of(self, name))
     evaluate(restore_run(workdir, "last"), "valid", None)
     assert read == ["valid"]
-
-
-def test_a_run_without_test_sets_has_none_to_score(last):
-    without = dataclasses.replace(last, data=dataclasses.replace(last.data, tests=()))
-    with pytest.raises(UserError, match=r"--split='test' is unknown; .* valid, and no test set: data\.tests is empty"):
-        evaluate(without, "test", None)
 
 
 def translated(workdir, lines):
