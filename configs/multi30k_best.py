@@ -17,13 +17,16 @@ some are negated. Dropout is 0.1 (`best_wide` and its control: 0.2, `teacher`: 0
 | `small` | signs of one random layer, width 304 | tickets/multi30k-en-de-wide.safetensors |
 | `small_dense` | its control: dense, width 152, trained in 4 bits | tickets/multi30k-en-de-wide.safetensors |
 
+`best_shared`, `best_wide_shared` and `small_shared` are the controls of sharing: one trained layer for all depths of a stack, in 4 bits,
+with norms, biases and gains of each depth. They were not trained yet.
+
 `best_one_size`, `small_one_size` and `best_wide_one_size` are the controls of trained ±1 weights: all random weights of a matrix have one
 size, and training chooses their signs.
 
 On one H200 two trainings of `small_one_size` took 2 minutes side by side, and one took 8 beside nine to thirteen others.
 docs/results.md has the scores, and docs/devices.md the flags that XLA had there.
 
-The sweeps `best`, `best_wide` and `small` train a model, its control and the ±1 control with three seeds each, after the teacher where they
+The sweeps `best`, `best_wide` and `small` train a model and its three controls with three seeds each, after the teacher where they
 have it; `longer` trains `best_dense` for the operations of `best`, which has 3.3 times as many in an update.
 """
 
@@ -49,19 +52,24 @@ KINDS = {
     "teacher": Kind("dense_wide", 256, 512, 2.5e-3, 0.3),
     "best": Kind("one_layer_wide", 448, 896, 3e-3, 0.1),
     "best_dense": Kind("dense_wide", 228, 456, 4e-3, 0.1),
+    "best_shared": Kind("shared", 300, 600, 3.3e-3, 0.1),
     "best_wide": Kind("one_layer_wide", 672, 1344, 2.5e-3, 0.2),
     "best_wide_dense": Kind("dense_wide", 348, 696, 3e-3, 0.2),
+    "best_wide_shared": Kind("shared", 468, 936, 2.5e-3, 0.2),
     "small": Kind("one_layer", 304, 608, 4e-3, 0.1),
     "small_dense": Kind("dense", 152, 304, 5e-3, 0.1),
+    "small_shared": Kind("shared", 196, 392, 4.5e-3, 0.1),
 }
 _SIGNS = ("best", "best_wide", "small")
 _ONE_SIZE = "_one_size"
-_TAUGHT_BY_TEACHER = ("best", "best_dense", "best_wide", "best_wide_dense")
+_TAUGHT_BY_TEACHER = tuple(
+    f"{size}{control}" for size in ("best", "best_wide") for control in ("", "_dense", "_shared")
+)
 
 
 def _beside_controls(signs: str, **more: str) -> Sweep:
     return product(
-        [{"config": f"{signs}{control}", **more} for control in ("", "_dense", _ONE_SIZE)],
+        [{"config": f"{signs}{control}", **more} for control in ("", "_dense", "_shared", _ONE_SIZE)],
         vary("seed", *multi30k.SEEDS),
     )
 

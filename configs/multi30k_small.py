@@ -3,6 +3,7 @@
     python main.py --config=configs/multi30k_small.py:one_layer --config.data.directory=DIR --workdir=runs/small
     python main.py --config=configs/multi30k_small.py:one_layer_further --config.data.directory=DIR --workdir=runs/small_further
     python main.py --config=configs/multi30k_small.py:dense --config.data.directory=DIR --workdir=runs/small_dense
+    python main.py --config=configs/multi30k_small.py:shared --config.data.directory=DIR --workdir=runs/small_shared
     python main.py --config=configs/multi30k_small.py:dense_further --config.data.directory=DIR --workdir=runs/small_dense_further
     python main.py --config=configs/multi30k_small.py:one_layer_wide --config.data.directory=DIR --workdir=runs/wide
     python main.py --config=configs/multi30k_small.py:dense_wide --config.data.directory=DIR --workdir=runs/wide_dense
@@ -13,11 +14,12 @@ ticket tickets/multi30k-en-de-wide.safetensors, which takes ten minutes of a cor
 
 `one_layer` trains masks, also over its random table, so that a piece costs a bit for each number and not four. So the table of a small
 file can be wide, or have many pieces. Norms, biases and a gain for each column are trained beside the masks, in 8 bits. `dense` has the
-same depth, pieces, text, teacher and number of updates, and sees its weights in 4 bits in training. `one_layer_wide` and `dense_wide` are
+same depth, pieces, text, teacher and number of updates, and sees its weights in 4 bits in training. `shared` is dense too, but all layers
+of a stack have the same trained matrices, with norms, biases and gains of their own. `one_layer_wide` and `dense_wide` are
 the same in twice the bytes, for 5,000 updates; the bits of that random layer are signs, and drop nothing. The runs `further` begin with
 what these have learned, and train for as many updates again, at two thirds of the learning rate. docs/results.md has the scores.
 
-The sweeps `small` and `wide` train the two models of a size, with three seeds each.
+The sweeps `small` and `wide` train the models of a size, with three seeds each.
 """
 
 from typing import NamedTuple
@@ -43,11 +45,12 @@ class Kind(NamedTuple):
 KINDS = {
     "one_layer": Kind(304, 608, 1.5e-3, 6500, "runs/small", 1e-3),
     "dense": Kind(140, 280, 3.5e-3, 6500, "runs/small_dense", 2.3e-3),
+    "shared": Kind(180, 360, 3e-3, 6500, "runs/small_shared", 2e-3),
     "one_layer_wide": Kind(448, 896, 1.2e-3, 5000, "runs/wide", 8e-4),
     "dense_wide": Kind(228, 456, 2.5e-3, 5000, "runs/wide_dense", 1.7e-3),
 }
 SWEEPS = {
-    "small": product(vary("config", "one_layer", "dense"), vary("seed", *multi30k.SEEDS)),
+    "small": product(vary("config", "one_layer", "dense", "shared"), vary("seed", *multi30k.SEEDS)),
     "wide": product(vary("config", "one_layer_wide", "dense_wide"), vary("seed", *multi30k.SEEDS)),
 }
 
@@ -58,7 +61,7 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     if kind not in KINDS:
         known = ", ".join((*KINDS, *(f"{kind}_further" for kind in KINDS)))
         raise ValueError(f"configs/multi30k_small.py:{arg} is unknown; give one of {known}")
-    weights = kind.removesuffix("_wide")
+    weights = "one_layer" if kind.startswith("one_layer") else "dense"
     config = multi30k.get_config(f"{weights}_cpu")
     _text(config)
     model, optim, train = config.model, config.optim, config.train
@@ -69,6 +72,8 @@ def get_config(arg: str = "one_layer") -> ConfigDict:
     model.vector_precision, model.dtype = "int8", "float32"
     if weights == "dense":
         model.trained_precision = "int4"
+        if kind == "shared":
+            model.sharing, model.gains = "weights", "columns"
     else:
         model.embedding, model.norm, model.bias, model.gains = "masked", "affine", True, "columns"
         model.dropout = 0.1

@@ -24,8 +24,8 @@ from tests import tiny
 CONFIGS = {
     "toy": ["one_layer", "multi_layer", "dense"],
     "multi30k": ["one_layer_tiny", "dense_cpu", "multi_layer_deep"],
-    "multi30k_small": ["one_layer", "dense", "one_layer_wide", "dense_wide"],
-    "multi30k_best": ["teacher", "best", "best_dense", "best_wide_one_size", "small", "small_dense"],
+    "multi30k_small": ["one_layer", "dense", "shared", "one_layer_wide", "dense_wide"],
+    "multi30k_best": ["teacher", "best", "best_dense", "best_wide_one_size", "small", "small_dense", "small_shared"],
     "everyday": ["en_de", "de_en_large_dense"],
     "iwslt14": ["one_layer_small", "one_layer_wide_pretrained", "multi_layer_deep_xavier", "dense_small"],
     "wmt14": ["one_layer_base", "one_layer_wider_frozen", "dense_deeper"],
