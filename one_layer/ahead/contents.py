@@ -24,6 +24,7 @@ _FUSED_SCATTER = (
     "all-reduce-scatter"  # of a TPU: a fusion of an all-reduce with the cut of each device's part, executed as one
 )
 _PARTS = {"dynamic-slice", "gather", "dynamic-update-slice"}
+_NUMBERS = re.compile(r"\d+")  # in a name, of layers and of repeated modules
 _EXECUTES = {"while", "conditional", "call", "async-start"}
 
 
@@ -46,17 +47,40 @@ class Transfer:
 
 
 @dataclass
+class Kernels:
+    """Kernels of one kind that one operation of the source made: how many are started, and the bytes that all of them read and write."""
+
+    kind: str
+    made_by: str
+    number: int = 0
+    bytes: float = 0.0
+
+
+@dataclass
 class Contents:
-    """`products`: how many of each type, such as `bf16 x bf16 -> f32`. `kernels` are started, and read and write `bytes`.
+    """`products`: how many of each type, such as `bf16 x bf16 -> f32`. `started`: the kernels by kind and operation.
 
     `open_loops`: loops whose turns depend on data, with the source's operation; outside a CUDA graph, the host drives them.
     """
 
     transfers: list[Transfer] = field(default_factory=list)
     products: Counter[str] = field(default_factory=Counter)
-    kernels: int = 0
-    bytes: float = 0.0
+    started: dict[tuple[str, str], Kernels] = field(default_factory=dict)
     open_loops: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels are started."""
+        return sum(each.number for each in self.started.values())
+
+    @property
+    def bytes(self) -> float:
+        """What all kernels read and write."""
+        return sum(each.bytes for each in self.started.values())
+
+    def largest(self, number: int) -> list[Kernels]:
+        """The kernels that read and write the most."""
+        return sorted(self.started.values(), key=lambda each: -each.bytes)[:number]
 
     @property
     def moved(self) -> dict[str, int]:
@@ -101,9 +125,18 @@ def contents(text: str) -> Contents:
         elif each.operation == "while" and program.trips(each) is None:
             found.open_loops[each.name] = each.made_by
         if visit.computation in kernels and each.operation not in _NO_KERNEL and not each.operation.endswith("-done"):
-            found.kernels += visit.times
-            found.bytes += visit.times * _traffic(program, visit)
+            name = _kind(each), _NUMBERS.sub("#", each.made_by)
+            kernels_of = found.started.setdefault(name, Kernels(*name))
+            kernels_of.number += visit.times
+            kernels_of.bytes += visit.times * _traffic(program, visit)
     return found
+
+
+def _kind(kernel: Instruction) -> str:
+    """The operation, or of a call the function that is called, and the types of what it writes."""
+    called = kernel.attribute(r'custom_call_target="([^"]*)"') if kernel.operation == "custom-call" else ""
+    types = "+".join(sorted({shape.kind for shape in kernel.shapes}))
+    return f"{called or kernel.operation} -> {types}"
 
 
 def _started(program: Program) -> set[str]:

@@ -4,8 +4,8 @@
 
 It prints, and with --output writes as JSON: whether the program fits, its memory on each device, its products by type, the bytes between
 devices, kernels and loops, and a predicted time. Nothing is run, so the time is a prediction, from makers' data. --target takes several
-targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --config.a.b=VALUE changes a
-key.
+targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --top=40 lists the 40
+operations whose kernels read and write the most. --config.a.b=VALUE changes a key.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ def main(argv: list[str]) -> None:
         default=32,
         help="padded tokens of a text; of a stream, data.block counts (default 32)",
     )
+    parser.add_argument(
+        "--top", type=positive, default=None, help="list so many operations, those that read and write the most"
+    )
     parser.add_argument("--output", help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
     if arguments.output:
@@ -67,12 +70,14 @@ def main(argv: list[str]) -> None:
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length
     names = PROGRAMS if arguments.program == "all" else (arguments.program,)
-    found = [_compiled(name, run, config, target, length) for target in targets for name in names]
+    top = arguments.top or 0
+    found = [_compiled(name, run, config, target, length, top) for target in targets for name in names]
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
     _print(found)
     for each in found:
+        _print_largest(each)
         if not each["fits"]:
             print(_too_much(each))
     if arguments.output:
@@ -101,7 +106,7 @@ def _sizes(text: str) -> tuple[int, int]:
     return int(sizes[0]), int(sizes[1])
 
 
-def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, length: int) -> dict[str, Any]:
+def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, length: int, top: int) -> dict[str, Any]:
     """What is known of one program, as plain values."""
     data, model = run.mesh.data, run.mesh.model
     mesh = (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
@@ -121,6 +126,7 @@ def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, le
         "sent_bytes": round(sum(each.sent for each in inside.transfers)),
         "moved_bytes": inside.moved,
         **inside.as_json(),
+        "largest": [vars(each) for each in inside.largest(top)],
         "compile_seconds": program.seconds,
     }
     if name == "step":
@@ -165,3 +171,17 @@ def _print(found: list[dict[str, Any]]) -> None:
 
 def _mb(size: float) -> str:
     return f"{size / 1e6:,.0f} MB"
+
+
+def _print_largest(found: dict[str, Any]) -> None:
+    """A line for each operation that was asked for, the largest first."""
+    if not found["largest"]:
+        return
+    table = Table(
+        box=None, header_style="", pad_edge=False, title=f"\n{found['target']} {found['program']}", title_justify="left"
+    )
+    for heading, justify in (("MB", "right"), ("kernels", "right"), ("kind", "left"), ("made by", "left")):
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for each in found["largest"]:
+        table.add_row(f"{each['bytes'] / 1e6:,.0f}", f"{each['number']:,}", each["kind"], each["made_by"])
+    Console(width=200).print(table)

@@ -69,3 +69,13 @@ def test_bad_input_is_one_sentence(words, message, monkeypatch):
     monkeypatch.setattr(Target, "devices", lambda self: HERE.devices())
     with pytest.raises(UserError, match=message):
         command.main([CONFIG, *words])
+
+
+def test_the_largest_operations_are_listed_on_request(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Target, "of", lambda name: HERE)
+    command.main([CONFIG, "--target=here", *SMALL, f"--output={tmp_path / 'found.json'}", "--top=3"])
+    (found,) = json.loads((tmp_path / "found.json").read_text())
+    sizes = [each["bytes"] for each in found["largest"]]
+    assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True) and sum(sizes) < found["bytes"]
+    shown = capsys.readouterr().out
+    assert all(f"{size / 1e6:,.0f}" in shown for size in sizes) and "made by" in shown
