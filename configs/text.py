@@ -16,7 +16,8 @@ Several corpora may be one text, each with its columns, and with shares (the las
 How long it may take and how large the file may be, you may say in minutes and bytes: --config.train.minutes=30 chooses the updates, from
 the speed of the first ones, and --config.train.bytes=1000000 the width of the model.
 
-Both directions, over the same random layer and with the same pieces, are two runs of one sweep, and one page:
+Both directions, over the same random layer, are two runs of one sweep, and one page (their pieces are the same too where valid and test
+have files of their own, because what is held out is told by the source line):
 
     python main.py sweep --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
         --config.data.source_language=en --config.data.target_language=fr
