@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -15,8 +13,6 @@ from one_layer.layers.products import by_class, product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
 from one_layer.models.inputs import AnyArray, embedded, keys_that_count, positions
-
-Variables = dict[str, Any]
 
 
 class Transformer(nn.Module):

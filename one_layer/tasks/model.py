@@ -121,11 +121,6 @@ class TrainedModel(ABC):
         return copy
 
     @property
-    def main_score(self) -> str:
-        """The name of the score, among those of `score`, by which checkpoints are compared (higher is better); empty for none."""
-        return ""
-
-    @property
     def engine_name(self) -> str:
         """The name of the program that computes in the place of this one, on raw lines and splits; empty for none."""
         return ""

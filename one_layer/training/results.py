@@ -43,7 +43,7 @@ def write(
     epoch_updates: int,
     overrides: list[str],
 ) -> dict[str, Any]:
-    """Scores the best checkpoint on every test set; writes the hypotheses, the ticket of a masked model, and `result.json`.
+    """Scores the best checkpoint on every test set; writes the hypotheses, `result.json`, and a ticket (see `_ticket`).
 
     Raises: UserError for damaged metrics, before anything is scored.
     """

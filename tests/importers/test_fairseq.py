@@ -124,7 +124,7 @@ def test_a_number_that_is_not_finite_is_named_once(kind):
 
 
 def test_signs_have_no_masks_in_the_paper_s_code():
-    with pytest.raises(UserError, match=r"model\.selection is sign, but the masks of the paper's code have no -1"):
+    with pytest.raises(UserError, match=r"model\.selection is sign, which the paper's code does not have"):
         export({}, ModelConfig(9, 9, d_model=8, heads=2, selection="sign", keep=1.0))
 
 

@@ -36,10 +36,6 @@ class ClassificationModel(TrainedModel):
     task = "classification"
     verb = "classify"
 
-    @property
-    def main_score(self) -> str:
-        return label_set(self.data).scores[0]
-
     def classify(self, texts: Iterable[str | tuple[str, str]]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 

@@ -41,10 +41,6 @@ class MaskedLanguageModel(TrainedModel):
     task = "masked_lm"
     verb = "fill"
 
-    @property
-    def main_score(self) -> str:
-        return "accuracy"
-
     def fill(self, lines: Iterable[str]) -> list[list[list[Candidate]]]:
         """For every line, and each `<mask>` in it, the most probable tokens; an empty list for an empty line.
 

@@ -33,7 +33,6 @@ class TranslationModel(TrainedModel):
 
     task = "translation"
     verb = "translate"
-    main_score = "bleu_tokenized"
 
     def translate(self, lines: Iterable[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
