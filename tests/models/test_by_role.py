@@ -18,7 +18,8 @@ RESERVOIRS = {
     "reservoirs": {"weights": "dense", "encoder_layers": "LRL", "decoder_layers": "RLR", "reservoir": "gru"},
     "mixed": {"encoder_layers": "SRS", "decoder_layers": "SRLS", "reservoir": "conv"},
 }
-KINDS = {**CASES, **{name: {"embedding": None, "norm": None, "bias": None} | each for name, each in RESERVOIRS.items()}}
+KINDS = {name: each for name, each in CASES.items() if each.get("weights") != "dense" or "sharing" not in each}
+KINDS |= {name: {"embedding": None, "norm": None, "bias": None} | each for name, each in RESERVOIRS.items()}
 DICE = np.random.default_rng(0)
 SCORES = DICE.normal(size=(3, 5, 7)).astype(np.float32)
 
