@@ -32,7 +32,7 @@ COMMON: dict[str, Any] = {
 LANGUAGE_MODEL = COMMON | {
     "data.tokenize": False,
     "data.source": "plain",
-    "data.train": "*.txt",
+    "data.train": "test.txt,train.txt,valid.txt",
     "data.held_out": 0.05,
     "data.block": 16,
     "optim.label_smoothing": 0.0,
