@@ -28,7 +28,7 @@ def counted(number: int, noun: str) -> str:
 
 def of_a_file(error: OSError) -> UserError | None:
     """The mistake behind an error of the system about a file, or about a full disk; None for other errors: another path would not help."""
-    if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT)):
+    if not (error.filename or error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
         return None
     where = f"{error.filename}: " if error.filename else ""
     return UserError(f"{where}{error.strerror}; give a folder and files that can be read and written")
