@@ -38,4 +38,4 @@ def first_look(corpus: Corpus) -> None:
 
 def _text(store: TokenStore, vocabulary: Vocabulary, steps: Preprocessing, count: int) -> list[str]:
     tokens = [vocabulary.decode(ids) for ids in store[:count]]
-    return [line.replace("\t", " | ") for line in steps.undo(steps.join(tokens))]
+    return [line.replace("\t", " | ") for line in steps.undo(tokens)]

@@ -35,20 +35,23 @@ def test_languages_that_are_not_easy_to_tell_are_never_called_swapped() -> None:
     assert swapped(LINES["de"], LINES["en"], ("eng", "german")), "however their names are written"
 
 
+@pytest.mark.parametrize("pieces", [{"tokenize": True, "lowercase": True}, {"bpe_kind": "metaspace"}])
 @pytest.mark.parametrize("wrong", [False, True])
-def test_the_first_pair_is_shown_as_text_pieces_and_ids(wrong: bool, tmp_path, caplog) -> None:
+def test_the_first_pair_is_shown_as_text_pieces_and_ids(
+    wrong: bool, pieces: dict[str, object], tmp_path, caplog
+) -> None:
     languages = ("en", "de")
     for name, language in zip(languages, languages[::-1] if wrong else languages, strict=True):
         for part in ("train", "valid", "test"):
             (tmp_path / f"{part}.{name}").write_text("\n".join(LINES[language]) + "\n")
     source = {"source": "text", "directory": str(tmp_path), "source_language": "en", "target_language": "de"}
-    pieces = {"tokenize": True, "lowercase": True, "bpe_merges": 20}
-    run = tiny.run({f"data.{key}": value for key, value in {**source, **pieces}.items()})
+    run = tiny.run({f"data.{key}": value for key, value in {**source, **pieces, "bpe_merges": 20}.items()})
     corpus = TASKS["translation"].corpus(run.data)
     with caplog.at_level("INFO"):
         first_look(corpus)
     shown = caplog.messages[1:4]
-    assert shown[0].split(maxsplit=1) == ["en", LINES["de" if wrong else "en"][0].lower()]
-    assert re.sub(r"@@ ", "", shown[1].partition("pieces ")[2]).startswith("der hund" if wrong else "the dog")
+    line = LINES["de" if wrong else "en"][0]
+    assert shown[0].split(maxsplit=1) == ["en", line.lower() if "lowercase" in pieces else line]
+    assert re.sub("@@ |[▁ ]", "", shown[1].partition("pieces ")[2]).lower().startswith("derhund" if wrong else "thedog")
     assert shown[2].partition("ids")[2].split() == [str(each) for each in corpus.train.source[0]]
     assert ("seem to be swapped" in caplog.text) == wrong
