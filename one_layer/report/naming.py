@@ -146,7 +146,9 @@ def parts(config: Config) -> tuple[str, ...]:
     """A model in words: weights, shape, how it is trained, embeddings and initialisation. A model without masks lacks the last two."""
     masked = config.get("model.weights") != "dense"
     random = (f"{embeddings(config)} embeddings", initialisation(config)) * masked
-    return tuple(part for part in (weights(config), shape(config), training(config), *random) if part)
+    selection = str(config.get("model.selection") or "")
+    own = f"selection {selection}" * (masked and ":" in selection)  # a class of one's own
+    return tuple(part for part in (weights(config), own, shape(config), training(config), *random) if part)
 
 
 def without_folder(part: str) -> str:

@@ -66,6 +66,12 @@ def test_imported_models_and_what_is_taken_over_from_them_are_not_called_random(
     assert ["taken over, frozen embeddings" in point.description for point in points] == [True, True, False]
 
 
+def test_a_selection_of_one_s_own_is_named(tmp_path):
+    write_run(tmp_path / "own", {"model.selection": "mine:TwoOfFour"}, 30.0)
+    (point,) = found(tmp_path)
+    assert "selection mine:TwoOfFour" in point.description
+
+
 def test_models_of_paper_b_have_names_of_their_own(tmp_path):
     dense = {**DENSE, "model.encoder_layers": "4L+3R", "model.decoder_layers": 1, "model.reservoir": "gru"}
     plain = {**dense, "model.encoder_layers": "LLLL"}
