@@ -28,7 +28,7 @@ def own_class(selection: str) -> type[Supermask]:
     how = f"model.selection is {selection!r:.200}: "
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the user's module raises
         raise UserError(
             f"{how}{error}; give module:Class, and the folder of the module in PYTHONPATH if it is not the current one"
         ) from None
@@ -36,9 +36,15 @@ def own_class(selection: str) -> type[Supermask]:
         raise UserError(
             f"{how}it is no class that extends one_layer.supermask.Supermask; see examples/own_selection.py"
         )
-    mask = found(selection=selection)
     scores = np.random.default_rng(1).normal(size=_TRIED).astype(np.float32)
-    entries = np.asarray(mask.select(scores))
+    try:
+        mask = found(selection=selection)
+        entries = np.asarray(mask.select(scores))
+    except Exception as error:  # whatever the user's class raises
+        raise UserError(
+            f"{how}it cannot make a mask of scores {list(scores.shape)} ({type(error).__name__}: {error}); mend the class, which is "
+            "made with the fields of Supermask alone"
+        ) from error
     if entries.shape != scores.shape or entries.dtype != np.int8 or not np.isin(entries, mask.values).all():
         raise UserError(
             f"{how}of scores {list(scores.shape)}, its `select` makes {entries.dtype} {list(entries.shape)} with values from "

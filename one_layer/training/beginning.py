@@ -78,7 +78,7 @@ def opened(
     devices.check(run.model_config(_FEWEST, _FEWEST))
     with folder.locked():
         resumed = processes.told_by_the_leader(folder.claim(run))
-        by_text, chosen = run.data.max_length == 0 and not resumed, list[str]()
+        by_text = run.data.max_length == 0 and not resumed
         if resumed:
             run = folder.filled(run)
         elif by_text:
@@ -90,49 +90,52 @@ def opened(
         with processes.leader_first("text"):  # it may store the text
             if known is None or (resumed and not _made_with(known, folder.assets())):
                 known = read_corpus(taught(run, folder, teacher), folder, resumed, source, teacher)
-            corpus = known
-            if by_text:
-                run, chosen = with_length(run, corpus)
-                corpus = run.task.corpus(run.data, corpus)
+            run, corpus, chosen = _of_its_text(run, known) if by_text else (run, known, [])
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         if not resumed:
             run, width = _of_its_size(run, corpus)
             chosen += width
         model = run.model_for(corpus.vocabularies)
-        for line in (
-            *corpus.report,
-            batches.describe(),
-            *chosen,
-            *describe_devices(devices),
-            *describe_ticket(model),
-        ):
-            log.info(line)
+        _say(*corpus.report, batches.describe(), *chosen, *describe_devices(devices), *describe_ticket(model))
         if not (resumed or run.data.streamed):
             first_look(corpus)
         check_memory(run, model, corpus, members)
         lessons, teacher = lessons_of(run, corpus, folder, teacher), None  # its arrays are not needed any more
         if run.train.minutes and not resumed:
             run, chosen = with_updates(run, model, corpus, devices, lessons, began_at)
-            for line in chosen:
-                log.info(line)
+            _say(*chosen)
         run, chosen = planned(run, batches.batches_per_epoch)
-        for line in chosen:
-            log.info(line)
+        _say(*chosen)
         if model.masked:
             _warn_of_work(run, model)
         if resumed and (began := folder.began()):
             folder.check_beginning(began, corpus, run.data)  # before config.json is written with what may change
-            if lessons is not None and began.get("teacher", lessons.key) != lessons.key:
-                raise UserError(
-                    f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new "
-                    "--workdir"
-                )
+            _check_teacher(run, began, lessons)
         with processes.leader_first("folder"):
             if not resumed:
                 begin(run, model, corpus, folder, source, batches.batches_per_epoch, lessons)
             folder.write_config(run)
         yield Ready(run, model, corpus, folder, devices, lessons)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        log.info(line)
+
+
+def _of_its_text(run: RunConfig, known: Corpus) -> tuple[RunConfig, Corpus, list[str]]:
+    """The run with the length that its text needs, the text cut to it, and what is said of it."""
+    run, chosen = with_length(run, known)
+    return run, run.task.corpus(run.data, known), chosen
+
+
+def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | None) -> None:
+    """Raises: UserError if a run that goes on has another teacher by words than it began with."""
+    if lessons is not None and began.get("teacher", lessons.key) != lessons.key:
+        raise UserError(
+            f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new --workdir"
+        )
 
 
 def _of_its_size(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
@@ -201,8 +204,7 @@ def begin(
     check_warmup(run, epoch_updates)
     if source is not None and begun is not None:
         check_tables(run, source, fixed["frozen"], begun)
-        for line in begun.report:
-            log.info(line)
+        _say(*begun.report)
         fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
     # Now, because the folders of the sources may be gone, or their runs may have gone on, when this one ends.
     more = {"epoch_updates": epoch_updates, "sources": sources(flatten(run.raw))}

@@ -33,6 +33,11 @@ class WrongValues(Supermask):
         return (np.asarray(scores) > 0).astype(np.int8) * 2
 
 
+class Raises(Supermask):
+    def select(self, scores):
+        return scores.reshape(-1, 7)
+
+
 class WrongType(Supermask):
     def select(self, scores):
         return np.asarray(scores) > 0
@@ -83,6 +88,7 @@ def test_without_a_way_to_store_its_bits_a_run_ends_without_a_ticket(tmp_path, c
             f"{__name__}:WrongValues",
             "with values from 0 to 2; it must make int8 of the same shape, with the values 0, 1",
         ),
+        (f"{__name__}:Raises", "it cannot make a mask of scores .*ValueError: cannot reshape"),
         (f"{__name__}:WrongType", "its `select` makes bool"),
         (f"{__name__}:UnknownStore", "its stored_as is 'bits'; give one of magnitude"),
         ("biggest", "known are magnitude, .*, and module:Class for one's own"),
