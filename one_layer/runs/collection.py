@@ -1,7 +1,8 @@
-"""A collection: what many runs have left (configs, results, evaluations and metrics) in one file, to keep or to send to a colleague.
+"""A collection: what many runs have left (configs, results, scores, metrics, hypotheses) in one file, to keep or to send to a colleague.
 
 The file is zstd-compressed JSON lines. The first line says what it is; each of the others has the name of a file and its text, unchanged:
-`zstdcat FILE | head` shows it. Checkpoints, tickets and hypotheses are not in it.
+`zstdcat FILE | head` shows it. Checkpoints and tickets are not in it. Hypotheses are there as plain text, with the vocabularies and the
+preprocessing, so that others can score them with another measure, and two runs can be compared line by line.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import Any, NamedTuple
 
 import zstandard
 
+from one_layer.data.text.assets import TEXT_FILES
 from one_layer.runs.paths import SWEEP_FILE, RunPaths
 from one_layer.system.errors import UserError
 from one_layer.system.files import replacing
 
 SUFFIX = ".jsonl.zst"
 
+_TOKENIZED = ".tokenized"  # the same lines as tokens
 _MEND = "is no whole collection of runs ({}); give a file that --mode=collect wrote"
 _HEAD = {"format": "one_layer runs", "version": 1}
 _MOST = 2**32  # characters that a reader takes
@@ -122,7 +125,11 @@ def _files(folder: Path) -> list[Path]:
     """The files of a run, or of a sweep, that are text about it."""
     paths = RunPaths(folder)
     named = [paths.config_file, paths.result_file, paths.metrics_file, paths.identity_file, folder / SWEEP_FILE]
-    return [*(path for path in named if path.is_file()), *sorted(folder.glob("evaluation-*.json"))]
+    found = [*(path for path in named if path.is_file()), *sorted(folder.glob("evaluation-*.json"))]
+    if found:
+        found += [path for path in sorted(folder.glob("hypotheses-*.txt")) if not path.stem.endswith(_TOKENIZED)]
+        found += [path for name in TEXT_FILES if (path := folder / name).is_file()]
+    return found
 
 
 def _above(names: Iterable[Path]) -> Path:
@@ -177,6 +184,6 @@ def _object(line: str, number: int) -> dict[str, Any]:
 def _safe(name: str) -> PurePosixPath:
     """The name of a file in a collection. Raises: ValueError for one that would be written elsewhere, or is no file of a run."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\0" in name or path.suffix not in (".json", ".jsonl"):
+    if path.is_absolute() or ".." in path.parts or "\0" in name or path.suffix not in (".json", ".jsonl", ".txt"):
         raise ValueError(f"{name!r:.100} is no name of a run's file")
     return path

@@ -12,6 +12,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from one_layer.commands import compare
+from one_layer.data.text.assets import TEXT_FILES
 from one_layer.report.reading import read_runs
 from one_layer.runs import collection
 from one_layer.runs.collection import collect, opened
@@ -19,6 +21,7 @@ from one_layer.system.errors import UserError
 from tests import ROOT, tiny
 
 RUNS = ("plain", "sweep/a", "sweep/b")
+ABOUT = ("config.json", "result.json", "metrics.jsonl", "identity.json", *TEXT_FILES)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     finished = tiny.trained(tmp_path_factory)
     for name in RUNS:
         (top / name).mkdir(parents=True)
-        for file in ("config.json", "result.json", "metrics.jsonl", "identity.json"):
+        for file in (*ABOUT, "hypotheses-test.txt", "hypotheses-test.tokenized.txt"):
             shutil.copy(finished / file, top / name)
         result = json.loads((finished / "result.json").read_text())
         (top / name / "result.json").write_text(json.dumps({**result, "started": f"{result['started']} {name}"}))
@@ -68,8 +71,15 @@ def test_the_report_reads_of_a_collection_what_it_reads_of_the_folders(folders, 
 
 
 def test_every_byte_comes_back_and_nothing_else_is_in_it(folders, collected):
-    expected = {str(path.relative_to(folders)): path.read_bytes() for path in folders.rglob("*.json*")}
-    assert read(collected) == expected
+    texts = [*folders.rglob("*.json*"), *folders.rglob("hypotheses-test.txt"), *folders.rglob("vocabulary.*.txt")]
+    assert len(texts) == 3 * (len(ABOUT) + 1) + 2
+    assert read(collected) == {str(path.relative_to(folders)): path.read_bytes() for path in texts}
+
+
+def test_two_runs_of_a_collection_are_compared_line_by_line(folders, collected, capsys):
+    compare.main([f"{collected}/plain", f"{collected}/sweep/a"])
+    said = capsys.readouterr().out
+    assert "and 8 are equally good" in said, said
 
 
 @pytest.mark.parametrize(("inside", "pattern"), [("", "."), ("plain", "."), ("sweep", ".."), ("plain", "../**")])
@@ -121,7 +131,7 @@ def read(file: Path) -> dict[str, bytes] | str:
     """The content of a collection, or that it was refused."""
     try:
         with opened(str(file)) as (place,):
-            return {str(path.relative_to(place.root)): path.read_bytes() for path in place.root.rglob("*.json*")}
+            return {str(path.relative_to(place.root)): path.read_bytes() for path in place.root.rglob("*.*")}
     except UserError as error:
         return (
             "refused"

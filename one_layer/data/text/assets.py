@@ -11,7 +11,7 @@ from one_layer.data.text.vocabulary import BYTES, Vocabulary
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object, write_atomically
 
-_NAMES = ("vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json")
+TEXT_FILES = ("vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json")
 Vocabularies = tuple[Vocabulary, Vocabulary]  # (source, target)
 
 
@@ -78,7 +78,7 @@ def load_text_assets(folder: str | Path) -> TextAssets:
     Raises: UserError for a missing or damaged file.
     """
     folder = Path(folder)
-    for name in _NAMES:
+    for name in TEXT_FILES:
         if not (folder / name).exists():
             raise UserError(f"the folder {folder} lacks its file {name}; restore it")
     source = Vocabulary.load(folder / "vocabulary.source.txt")
