@@ -79,17 +79,24 @@ def get_config(arg: str = "one_layer_small") -> ConfigDict:
     """Returns the config. `arg` is weights, size and variants, for instance one_layer_wide_pretrained."""
     config = common.get_config()
     paper.set_model(config, "iwslt14", arg, SIZES)
-    model, data, optim, train = config.model, config.data, config.optim, config.train
-    model.dropout = 0.3
+    set_recipe(config)
+    data, train = config.data, config.train
     data.source, data.source_language, data.target_language = "text", "de", "en"
     data.undo = "subword-nmt,moses"
-    data.max_tokens = 4096
     data.max_length = 1024  # fairseq's number of positions
-    optim.lr, optim.schedule, optim.warmup = 5e-4, "inverse_sqrt", 4000
-    optim.weight_decay, optim.clip, optim.label_smoothing = 1e-4, 0.5, 0.1
-    train.epochs, train.select, train.keep_last = 55, "bleu", 5
+    train.select, train.keep_last = "bleu", 5
     config.evaluation.valid_beam = 5
     return config
+
+
+def set_recipe(config: ConfigDict) -> None:
+    """Sets how the paper's code trains on a corpus of this size: dropout, batches, optimiser and epochs."""
+    optim = config.optim
+    config.model.dropout = 0.3
+    config.data.max_tokens = 4096
+    optim.lr, optim.schedule, optim.warmup = 5e-4, "inverse_sqrt", 4000
+    optim.weight_decay, optim.clip, optim.label_smoothing = 1e-4, 0.5, 0.1
+    config.train.epochs = 55
 
 
 sweep = choice(SWEEPS, "iwslt14")

@@ -7,9 +7,11 @@ It learns to translate the built-in language, from a side that looks like German
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from one_layer.data.batches import TrainingBatches
@@ -34,25 +36,37 @@ def toy() -> tuple[Corpus, ModelConfig]:
     return corpus, shape.replace(init_scheme="xavier_uniform")
 
 
-def train(corpus: Corpus, config: ModelConfig, mask: Supermask, updates: int) -> tuple[Tree, list[float]]:
-    """Trains the masks of a model. Returns its variables, with the masks applied, and the loss of each update, in nats per token."""
+def train(
+    corpus: Corpus,
+    config: ModelConfig,
+    mask: Supermask,
+    updates: int,
+    lr: float = 4e-3,
+    drawn: Callable[[Tree, jax.Array | None], Tree] = lambda scores, key: scores,
+    penalty: Callable[[Tree], jax.Array | float] = lambda scores: 0.0,
+) -> tuple[Tree, list[float]]:
+    """Trains the masks of a model. Returns its scores and matrices, and the loss of each update, in nats per token.
+
+    `drawn` makes from the scores what a mask is selected by: with a key, one of many that are drawn at random, a new one for each update;
+    with None, the one of the trained model. `penalty` is added to the loss.
+    """
     network, variables = build(config), initialize(config, seed=1)
     scores, random = variables["params"], variables["random"]  # the seed gives both, and only the scores will change
-    optimizer = optax.adam(optax.warmup_cosine_decay_schedule(0.0, 4e-3, updates // 8, updates), b2=0.98)
+    optimizer = optax.adam(optax.warmup_cosine_decay_schedule(0.0, lr, updates // 8, updates), b2=0.98)
 
     def masked(scores: Tree) -> Tree:
         """W ⊙ M in the place of each matrix W. Every depth has a mask M of its own, which keeps the W with the largest scores."""
         return materialize({"params": scores, "random": random}, mask)
 
-    def loss(scores: Tree, batch: Tree) -> tuple[jax.Array, jax.Array]:
-        logits = network.apply(masked(scores), batch["source"], batch["target_in"])
+    def loss(scores: Tree, batch: Tree, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        logits = network.apply(masked(drawn(scores, key)), batch["source"], batch["target_in"])
         smoothed, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.1)
-        return smoothed / tokens, nll / tokens
+        return smoothed / tokens + penalty(scores), nll / tokens
 
     @jax.jit
-    def update(scores: Tree, moments: Any, batch: Tree) -> tuple[Tree, Any, jax.Array]:
+    def update(scores: Tree, moments: Any, batch: Tree, key: jax.Array) -> tuple[Tree, Any, jax.Array]:
         gradient, nll = jax.grad(loss, has_aux=True)(
-            scores, batch
+            scores, batch, key
         )  # it passes straight through each mask to its scores
         changes, moments = optimizer.update(gradient, moments)
         return optax.apply_updates(scores, changes), moments, nll
@@ -62,11 +76,17 @@ def train(corpus: Corpus, config: ModelConfig, mask: Supermask, updates: int) ->
     moments, losses = optimizer.init(scores), []
     for number in range(updates):
         batch = {name: array[0] for name, array in batches[number].items()}
-        scores, moments, nll = update(scores, moments, batch)
+        scores, moments, nll = update(scores, moments, batch, jax.random.key(number))
         losses.append(float(nll))
         if (number + 1) % 50 == 0:
             print(f"update {number + 1}: loss {losses[-1]:.3f}")
-    return jax.jit(masked)(scores), losses
+    return jax.jit(masked)(drawn(scores, None)), losses
+
+
+def kept(variables: Tree) -> float:
+    """The share of the weights of all matrices and depths that the masks keep."""
+    products = jax.tree.leaves(variables["materialized"])
+    return sum(int(jnp.count_nonzero(product)) for product in products) / sum(product.size for product in products)
 
 
 def test(corpus: Corpus, config: ModelConfig, variables: Tree) -> float:

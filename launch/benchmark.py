@@ -1,12 +1,13 @@
 """Measures one thing as a ratio inside one run, prints a short table and appends one JSON line to a file.
 
-    python launch/benchmark.py NAME [--size=small] [--quick] [--out=FILE]
+    python launch/benchmark.py NAME [--size=small] [--quick] [--peer=torch] [--out=FILE]
 
 NAME is one of:
 - `select`: making a mask by counting, compared with sorting.
 - `train`: a masked training step, compared with a dense one, and the memory of the masked step; also PyTorch's steps if it is installed,
   or if ONE_LAYER_TORCH names a Python that has it.
-- `accelerator`: training steps of all weights in float32 and bfloat16, with operations per second; for accelerators.
+- `accelerator`: training steps of all weights in bfloat16 and float32, with and without dropout, with operations per second; for
+  accelerators. With --peer=torch, PyTorch's compiled steps in the same table.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
 - `data`: batches from a million memory-mapped pairs, compared with what training needs.
@@ -68,9 +69,12 @@ def main() -> None:
     parser = command.parser_of(__doc__)
     parser.add_argument("name", choices=BENCHMARKS)
     parser.add_argument("--size", choices=SIZES, default="small", help="size of the model, as in configs/common.py")
+    parser.add_argument("--peer", choices=("torch",), help="of accelerator: whose updates are measured too")
     parser.add_argument("--quick", action="store_true", help="run fewer rounds")
     parser.add_argument("--out", type=Path, help="file to which the result is appended, as one line of JSON")
     arguments = parser.parse_args()
+    if arguments.peer and arguments.name != "accelerator":
+        parser.error(f"--peer belongs to accelerator, not to {arguments.name}")
     keep_freed_memory()  # as training does
     about = {
         "benchmark": arguments.name,
@@ -83,7 +87,8 @@ def main() -> None:
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "commit": commit(),
     }
-    result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick)}
+    more = {"peer": arguments.peer} if arguments.peer else {}
+    result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick, **more)}
     _print(result)
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -2,46 +2,79 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import jax
 
-from launch.benchmarks.workloads import LENGTH, Training, in_turn, model_of, random_batch
+from configs.common import SIZES
+from launch.benchmarks.peers import Peer, torch_python
+from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, Training, in_turn, model_of, random_batch
 from one_layer.models.flops import update_flops
 
 _WEIGHTS = ("dense", "one_layer", "multi_layer")
+_PEER_SIDES = {"dense": "dense", "masked": "masks by sorting", "kthvalue": "masks by kthvalue"}
+_WORKLOADS = (  # target tokens of an update, precision, dropout
+    (32_768, "bfloat16", 0.0),
+    (32_768, "bfloat16", 0.3),
+    (4096, "bfloat16", 0.0),
+    (4096, "float32", 0.0),
+)
+_QUICK = ((768, "bfloat16", 0.0), (768, "float32", 0.3))
 # Dense bfloat16 products of NVIDIA's data sheets, in 10^12 operations a second.
 _PEAKS = {"H100": 989.0, "H200": 989.0, "A100": 312.0}
 
 
-def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Measures updates of 4,096 and 32,768 target tokens (`quick`: 768), in sentences of 24, in float32 and bfloat16, at keep 0.5.
+def measure(size: str, quick: bool, peer: str = "") -> dict[str, Any]:
+    """Measures updates of the workloads above, in sentences of 24 tokens, at keep 0.5: in rows of ten updates (`quick`: one).
 
-    `utilisation` is the share of the device's peak in bfloat16, for devices whose peak is known. `peak_bytes` is the most memory of the
-    process so far, so it belongs to a row only where it grows.
+    With `peer` torch, PyTorch makes the same updates, compiled, in turn with ours. `of_dense` and `of_peer` are the seconds as shares of
+    those of our dense update and of the peer's. `utilisation` is the share of the device's peak in bfloat16, for devices whose peak is
+    known. `peak_bytes` is the most memory of this process so far, so it belongs to a row only where it grows.
     """
-    rows = []
-    for tokens, dtype in product((768,) if quick else (4096, 32768), ("float32", "bfloat16")):
+    rows, about = [], {}
+    updates = 1 if quick else 10
+    for tokens, dtype, dropout in _QUICK if quick else _WORKLOADS:
         batch = random_batch(pairs=tokens // LENGTH)
-        configs = {weights: model_of(weights, size).replace(dtype=dtype) for weights in _WEIGHTS}
-        seconds = in_turn({weights: Training(config, batch) for weights, config in configs.items()}, 2 if quick else 7)
-        for weights, config in configs.items():
-            operations = update_flops(config, tokens // LENGTH, LENGTH, LENGTH) / seconds[weights]
-            rows.append(
-                {
-                    "weights": weights,
+        configs = {weights: model_of(weights, size).replace(dtype=dtype, dropout=dropout) for weights in _WEIGHTS}
+        sides: dict[str, Callable[[], Any]] = {
+            weights: partial(Training(config, batch), updates) for weights, config in configs.items()
+        }
+        with ExitStack() as ending:
+            if peer:
+                task = {
+                    "sizes": SIZES[size],
+                    "vocabularies": IWSLT14_VOCABULARIES,
+                    "batch": {name: array.tolist() for name, array in batch.items()},
+                    "dropout": dropout,
                     "dtype": dtype,
-                    "tokens": tokens,
-                    "seconds": seconds[weights],
-                    "of_dense": seconds[weights] / seconds["dense"],
-                    "tokens_per_second": tokens / seconds[weights],
-                    "teraflops": operations / 1e12,
-                    "utilisation": operations / 1e12 / peak if (peak := _peak()) else None,
-                    "peak_bytes": (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use"),
+                    "compiled": True,
                 }
-            )
-    return {"steps": rows}
+                torch = ending.enter_context(Peer([torch_python(), "launch/torch_peer.py"], task))
+                about[peer] = torch.about
+                sides |= {f"{peer}: {what}": partial(torch, (side, updates)) for side, what in _PEER_SIDES.items()}
+            took = {name: seconds / updates for name, seconds in in_turn(sides, 2 if quick else 7).items()}
+        for side, seconds in took.items():
+            row = {
+                "side": side,
+                "dtype": dtype,
+                "tokens": tokens,
+                "dropout": dropout,
+                "seconds": seconds,
+                "of_dense": seconds / took["dense"],
+                "tokens_per_second": tokens / seconds,
+            }
+            if peer:
+                row["of_peer"] = seconds / took[f"{peer}: dense"]
+            if side in configs:
+                teraflops = update_flops(configs[side], tokens // LENGTH, LENGTH, LENGTH) / seconds / 1e12
+                row["teraflops"] = teraflops
+                row["utilisation"] = teraflops / peak if (peak := _peak()) else None
+                row["peak_bytes"] = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
+            rows.append(row)
+    return {"steps": rows} | ({"peers": about} if peer else {})
 
 
 def _peak() -> float | None:

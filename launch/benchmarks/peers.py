@@ -7,9 +7,11 @@ reads, and answers. While it waits for a line, it does nothing.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +20,17 @@ from typing import Any, Self
 from one_layer.system.errors import UserError
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def torch_python() -> str:
+    """The Python with PyTorch: that which ONE_LAYER_TORCH names, else this one. Raises: UserError if there is none."""
+    if python := os.environ.get("ONE_LAYER_TORCH"):
+        return python
+    if importlib.util.find_spec("torch"):
+        return sys.executable
+    raise UserError(
+        "there is no PyTorch here; pip install -r requirements-torch.txt, or let ONE_LAYER_TORCH name a Python that has it"
+    )
 
 
 class Peer:

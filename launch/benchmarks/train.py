@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from configs.common import SIZES
-from launch.benchmarks.peers import Peer
+from launch.benchmarks.peers import Peer, torch_python
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.training.results import peak_memory_bytes
 
@@ -50,9 +49,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
 
 
 def peer_commands() -> dict[str, list[str]]:
-    """The commands of the peers: PyTorch's, with masks by sorting.
-
-    It runs in the Python that ONE_LAYER_TORCH names, else in this one if it has PyTorch.
-    """
-    python = os.environ.get("ONE_LAYER_TORCH") or (sys.executable if importlib.util.find_spec("torch") else "")
-    return {"torch": [python, "launch/torch_peer.py"]} if python else {}
+    """The commands of the peers: PyTorch's, with masks by sorting, if a Python has it (`torch_python`)."""
+    if os.environ.get("ONE_LAYER_TORCH") or importlib.util.find_spec("torch"):
+        return {"torch": [torch_python(), "launch/torch_peer.py"]}
+    return {}

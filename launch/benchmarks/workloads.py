@@ -27,7 +27,7 @@ PAIRS, LENGTH = 32, 24
 
 
 class Training:
-    """A model in training. Each call is one update."""
+    """A model in training. Each call makes so many updates, one after the other, and returns the sums of the last one."""
 
     def __init__(self, config: ModelConfig, batch: dict[str, np.ndarray]) -> None:
         adam = optimizer(OptimConfig(), 1)
@@ -37,9 +37,10 @@ class Training:
         self._fixed, self._batch, self._number = variables, batch, 0
         self._step = train_step(TASKS["translation"], config, adam, 0.1, 0)
 
-    def __call__(self) -> Any:
-        params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number)
-        self._state, self._number = (params, moments), self._number + 1
+    def __call__(self, updates: int = 1) -> Any:
+        for _ in range(updates):
+            params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number)
+            self._state, self._number = (params, moments), self._number + 1
         return sums
 
 
