@@ -61,14 +61,14 @@ def get_config(arg: str = "one_layer_small") -> ConfigDict:
     if best := weights in BEST and size in SIZES:
         common.set_size(config, size)
     else:
-        paper.set_model(config, "europarl", arg, SIZES)
+        paper.set_model(config, "europarl", arg, SIZES, also="signs_, masks_, shared_, trained_, ")
     iwslt14.set_recipe(config)
     if best:
         _set_best(config, weights, size)
     data, train = config.data, config.train
     data.source, data.source_language, data.target_language = "text", "it", "en"
     data.train, data.valid, data.tests = "train.tok", "valid.tok", ("test.tok",)
-    data.undo, data.lowercase, data.bpe_merges = "subword-nmt,moses", True, 10_000
+    data.lowercase, data.bpe_merges = True, 10_000
     config.model.dtype = "bfloat16"
     train.select, train.keep_last = "nll", 10
     config.evaluation.valid_beam = 0

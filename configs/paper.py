@@ -59,8 +59,8 @@ def weights_and_size(
     return found, size
 
 
-def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -> None:
-    """Sets the model that `arg` names: WEIGHTS_SIZE or WEIGHTS_SIZE_VARIANT...
+def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...], also: str = "") -> None:
+    """Sets the model that `arg` names: WEIGHTS_SIZE or WEIGHTS_SIZE_VARIANT...; `also` says which other weights the config has.
 
     Raises: ValueError that lists the known arguments, for any other `arg`.
     """
@@ -69,8 +69,8 @@ def set_model(config: ConfigDict, file: str, arg: str, sizes: tuple[str, ...]) -
     known = set() if weights == "dense" else set(VARIANTS)
     if not weights or size not in sizes or not set(variants) <= known or len(set(variants)) < len(variants):
         raise ValueError(
-            f"configs/{file}.py:{arg} is unknown; give dense_, one_layer_ or multi_layer_, then one of {', '.join(sizes)}, then, "
-            f"if not dense, any of {', '.join('_' + name for name in VARIANTS)}"
+            f"configs/{file}.py:{arg} is unknown; give {also}dense_, one_layer_ or multi_layer_, then one of {', '.join(sizes)}, "
+            f"then, if one_layer or multi_layer, any of {', '.join('_' + name for name in VARIANTS)}"
         )
     config.model.weights = weights
     common.set_size(config, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ml_collections import ConfigDict
 
-from configs import iwslt14, paper, wmt14
+from configs import europarl, iwslt14, paper, wmt14
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
 from tests.configs.test_configs import TABLE
@@ -87,3 +87,34 @@ def test_table_1_has_the_rows_of_the_paper_for_every_seed(module):
     runs = module.sweep("table1")
     for argument in ROWS[module]:
         assert [run["seed"] for run in runs if run["config"] == argument] == list(module.SEEDS)
+
+
+@pytest.mark.parametrize(
+    "argument", ["dense_small", "one_layer_small", "multi_layer_wide", "one_layer_deep_pretrained"]
+)
+def test_europarl_is_trained_as_iwslt14_is(argument):
+    """But for the text, and for how a checkpoint is chosen."""
+    ours, papers = (flatten(module.get_config(argument).to_dict()) for module in (europarl, iwslt14))
+    differing = {name for name in ours if ours[name] != papers[name]}
+    assert not {name for name in differing if name.startswith("optim.")} and "train.epochs" not in differing
+    assert {name for name in differing if name.startswith("model.")} == {"model.dtype"}
+
+
+@pytest.mark.parametrize("size", europarl.SIZES)
+def test_the_best_recipe_on_europarl_has_controls_that_differ_in_their_weights_alone(size):
+    signs, masks, shared, dense = (
+        flatten(europarl.get_config(f"{weights}_{size}").to_dict()) for weights in europarl.BEST
+    )
+    assert {name for name in signs if signs[name] != masks[name]} == {"model.selection", "model.keep"}
+    assert {name for name in shared if shared[name] != dense[name]} == {"model.sharing", "model.gains"}
+    differing = {name for name in signs if signs[name] != dense[name]}
+    assert differing and all(name.startswith("model.") for name in differing)
+    for values in (signs, masks, shared, dense):
+        assert TABLE[size][0] == values["model.d_model"]
+        resolved(europarl.get_config(f"{europarl.BEST[0]}_{size}"))
+
+
+def test_what_europarl_does_not_have_is_refused():
+    for argument in ("signs_base", "signs", "shared_small_frozen", "dense_small_frozen"):
+        with pytest.raises(ValueError, match=r"configs/europarl\.py:.* is unknown; give signs_, .*dense_"):
+            europarl.get_config(argument)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from configs import (
+    europarl,
     everyday,
     iwslt14,
     lm,
@@ -44,6 +45,7 @@ CONFIGS = {
     "multi30k_best": multi30k_best,
     "multi30k_small": multi30k_small,
     "iwslt14": iwslt14,
+    "europarl": europarl,
     "wmt14": wmt14,
     "qqp": qqp,
     "mnli": mnli,
