@@ -10,22 +10,30 @@ whose probability is above a half.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import optax
 
-from examples.paper import Tree, kept, test, toy, train
+from examples.paper import test, toy, train
+from one_layer.layers.materializing import Variables
 from one_layer.supermask import Supermask
 
 MASK = Supermask(selection="threshold", threshold=0.5)
 STEEPNESS = 50.0  # the scores begin within 0.09 of 0: without it, all probabilities would stay near a half
 
 
-def drawn(scores: Tree, key: jax.Array | None) -> Tree:
+def drawn(scores: Variables, key: jax.Array | None) -> Variables:
     """The probabilities; with a key, each is moved so that it passes a half as often as it says."""
     probabilities = jax.tree.map(lambda scores: jax.nn.sigmoid(STEEPNESS * scores), scores)
     if key is None:
         return probabilities
     uniform = optax.tree.random_like(key, scores, jax.random.uniform)
     return jax.tree.map(lambda p, u: p + 0.5 - u, probabilities, uniform)
+
+
+def kept(variables: Variables) -> float:
+    """The share of the weights of all matrices and depths that the masks keep."""
+    products = jax.tree.leaves(variables["materialized"])
+    return sum(int(jnp.count_nonzero(product)) for product in products) / sum(product.size for product in products)
 
 
 def main(updates: int = 400) -> tuple[list[float], float, float]:

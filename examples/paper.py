@@ -11,21 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import optax
 
 from one_layer.data.batches import TrainingBatches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load
-from one_layer.layers.materializing import materialize
+from one_layer.layers.materializing import Variables, materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.supermask import Supermask
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.translation.generate import Generator
 from one_layer.tasks.translation.settings import SearchSettings
-
-Tree = dict[str, Any]  # arrays by name
 
 
 def toy() -> tuple[Corpus, ModelConfig]:
@@ -42,54 +39,46 @@ def train(
     mask: Supermask,
     updates: int,
     lr: float = 4e-3,
-    drawn: Callable[[Tree, jax.Array | None], Tree] = lambda scores, key: scores,
-    penalty: Callable[[Tree], jax.Array | float] = lambda scores: 0.0,
-) -> tuple[Tree, list[float]]:
-    """Trains the masks of a model. Returns its scores and matrices, and the loss of each update, in nats per token.
+    drawn: Callable[[Variables, jax.Array | None], Variables] = lambda scores, key: scores,
+    penalty: Callable[[Variables], jax.Array | float] = lambda scores: 0.0,
+) -> tuple[Variables, list[float]]:
+    """Trains the masks of a model. Returns its variables, with the masks applied, and the loss of each update, in nats per token.
 
-    `drawn` makes from the scores what a mask is selected by: with a key, one of many that are drawn at random, a new one for each update;
-    with None, the one of the trained model. `penalty` is added to the loss.
+    Masks are selected by what `drawn` makes of the scores: of an update's key, or of None in the end. `penalty` is added to the loss.
     """
     network, variables = build(config), initialize(config, seed=1)
     scores, random = variables["params"], variables["random"]  # the seed gives both, and only the scores will change
     optimizer = optax.adam(optax.warmup_cosine_decay_schedule(0.0, lr, updates // 8, updates), b2=0.98)
 
-    def masked(scores: Tree) -> Tree:
+    def masked(scores: Variables) -> Variables:
         """W ⊙ M in the place of each matrix W. Every depth has a mask M of its own, which keeps the W with the largest scores."""
         return materialize({"params": scores, "random": random}, mask)
 
-    def loss(scores: Tree, batch: Tree, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def loss(scores: Variables, batch: Variables, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         logits = network.apply(masked(drawn(scores, key)), batch["source"], batch["target_in"])
         smoothed, nll, tokens = label_smoothed_nll(logits, batch["target"], 0.1)
         return smoothed / tokens + penalty(scores), nll / tokens
 
     @jax.jit
-    def update(scores: Tree, moments: Any, batch: Tree, key: jax.Array) -> tuple[Tree, Any, jax.Array]:
-        gradient, nll = jax.grad(loss, has_aux=True)(
-            scores, batch, key
-        )  # it passes straight through each mask to its scores
+    def update(scores: Variables, moments: Any, batch: Variables, key: jax.Array) -> tuple[Variables, Any, jax.Array]:
+        # The gradient passes straight through each mask to its scores.
+        gradient, nll = jax.grad(loss, has_aux=True)(scores, batch, key)
         changes, moments = optimizer.update(gradient, moments)
         return optax.apply_updates(scores, changes), moments, nll
 
-    train = corpus.train
-    batches = TrainingBatches(train.source, train.target, max_tokens=1024, accumulate=1, buckets=2, seed=1)
+    sides = corpus.train.source, corpus.train.target
+    batches = TrainingBatches(*sides, max_tokens=1024, accumulate=1, buckets=2, seed=1)
     moments, losses = optimizer.init(scores), []
     for number in range(updates):
         batch = {name: array[0] for name, array in batches[number].items()}
         scores, moments, nll = update(scores, moments, batch, jax.random.key(number))
         losses.append(float(nll))
-        if (number + 1) % 50 == 0:
-            print(f"update {number + 1}: loss {losses[-1]:.3f}")
+        if number % 50 == 49:
+            print(f"update {number + 1}: loss {nll:.3f}")
     return jax.jit(masked)(drawn(scores, None)), losses
 
 
-def kept(variables: Tree) -> float:
-    """The share of the weights of all matrices and depths that the masks keep."""
-    products = jax.tree.leaves(variables["materialized"])
-    return sum(int(jnp.count_nonzero(product)) for product in products) / sum(product.size for product in products)
-
-
-def test(corpus: Corpus, config: ModelConfig, variables: Tree) -> float:
+def test(corpus: Corpus, config: ModelConfig, variables: Variables) -> float:
     """Prints three translations of the test set. Returns the share of translations that equal the reference."""
     split = corpus.tests["test"]
     found = Generator(config, SearchSettings(beam=1))(variables, split.source)

@@ -15,7 +15,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from examples.paper import Tree, kept, test, toy, train
+from examples.bernoulli_masks import kept
+from examples.paper import test, toy, train
+from one_layer.layers.materializing import Variables
 from one_layer.supermask import Supermask
 
 DEVIATION = 0.5
@@ -30,12 +32,12 @@ class Gates(Supermask):
         return jnp.clip(scores, 0.0, 1.0)
 
 
-def means(scores: Tree) -> Tree:
+def means(scores: Variables) -> Variables:
     """μ of each gate."""
     return jax.tree.map(lambda scores: 0.5 + STEEPNESS * scores, scores)
 
 
-def drawn(scores: Tree, key: jax.Array | None) -> Tree:
+def drawn(scores: Variables, key: jax.Array | None) -> Variables:
     """The gates: drawn with a key, else open or closed."""
     if key is None:
         return jax.tree.map(lambda mean: (mean > 0.5).astype(mean.dtype), means(scores))
@@ -43,7 +45,7 @@ def drawn(scores: Tree, key: jax.Array | None) -> Tree:
     return jax.tree.map(lambda mean, noise: mean + DEVIATION * noise, means(scores), noise)
 
 
-def penalty(scores: Tree) -> jax.Array:
+def penalty(scores: Variables) -> jax.Array:
     """PRICE times the expected share of gates that are not closed."""
     open_gates = jax.tree.map(lambda mean: jax.scipy.stats.norm.cdf(mean / DEVIATION), means(scores))
     return PRICE * optax.tree.sum(open_gates) / optax.tree.size(open_gates)
