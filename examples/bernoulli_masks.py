@@ -18,7 +18,7 @@ from one_layer.layers.materializing import Variables
 from one_layer.supermask import Supermask
 
 MASK = Supermask(selection="threshold", threshold=0.5)
-STEEPNESS = 50.0  # the scores begin within 0.09 of 0: without it, all probabilities would stay near a half
+STEEPNESS = 100.0  # the scores begin within 0.09 of 0: without it, all probabilities would stay near a half
 
 
 def drawn(scores: Variables, key: jax.Array | None) -> Variables:
@@ -38,7 +38,7 @@ def kept(variables: Variables) -> float:
 
 def main(updates: int = 400) -> tuple[list[float], float, float]:
     corpus, config = toy()
-    variables, losses = train(corpus, config, MASK, updates, drawn=drawn)
+    variables, losses = train(corpus, config, MASK, updates, lr=1e-2, drawn=drawn)
     right, share = test(corpus, config, variables), kept(variables)
     print(
         f"{right:.0%} of the test sentences are translated word for word as the reference; {share:.1%} of the weights are kept"

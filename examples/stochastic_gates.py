@@ -21,8 +21,8 @@ from one_layer.layers.materializing import Variables
 from one_layer.supermask import Supermask
 
 DEVIATION = 0.5
-PRICE = 0.1  # nats per token, for a network whose gates are all open
-STEEPNESS = 5.0  # the scores begin within 0.09 of 0, which is μ within 0.45 of a half
+PRICE = 0.02  # nats per token, for a network whose gates are all open
+STEEPNESS = 20.0  # the scores begin within 0.09 of 0, and so μ within 1.8 of a half
 
 
 class Gates(Supermask):
@@ -53,7 +53,8 @@ def penalty(scores: Variables) -> jax.Array:
 
 def main(updates: int = 400) -> tuple[list[float], float, float]:
     corpus, config = toy()
-    variables, losses = train(corpus, config, Gates(selection="threshold"), updates, drawn=drawn, penalty=penalty)
+    gates = Gates(selection="threshold")
+    variables, losses = train(corpus, config, gates, updates, lr=1e-2, drawn=drawn, penalty=penalty)
     right, share = test(corpus, config, variables), kept(variables)
     print(
         f"{right:.0%} of the test sentences are translated word for word as the reference; {share:.1%} of the weights are kept"
