@@ -53,7 +53,8 @@ class LabelSet:
             return ""
         if any(map(_is_number, self.written)):
             return f"; add {label}:NAME"
-        return "; say what the numbers mean, for instance data.labels=0:neutral,1:entails"
+        meant = ",".join(f"{number}:{name}" for number, name in enumerate(self.labels))
+        return f"; say what the numbers mean, for instance data.labels={meant}"
 
 
 def spelled(text: str) -> str:
@@ -87,10 +88,7 @@ def label_set(config: DataConfig) -> LabelSet:
     columns = column_names(config.columns)
     if config.labels in TASKS:
         task = TASKS[config.labels]
-        written = {name: name for name in task.labels}
-        if task.numbered:
-            written |= {str(number): name for number, name in enumerate(task.labels)}
-        found = LabelSet(task.labels, task.scores, len(columns) - 1 if columns else len(task.columns), written)
+        found = LabelSet(task.labels, task.scores, len(columns) - 1 if columns else len(task.columns), task.written)
     else:
         found = _own(config.labels, len(columns) - 1)
         if config.source != "labelled" or not columns:

@@ -237,8 +237,7 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
         ]
         assert ids[0] == ids[1]
     assert other.report[0] == (
-        "validation: qqp: 3 examples (2 not_duplicate, 1 duplicate; always not_duplicate: 66.7 %); left out: 1 without an agreed label, "
-        "0 broken lines"
+        "validation: 3 texts (1 duplicate, 2 not_duplicate; always not_duplicate: 66.7 %); left out: 1 without an agreed label"
     )
     for ids, text in zip(one.valid.source, one.valid.source_text, strict=True):
         first, second = (
