@@ -11,7 +11,7 @@ from flax.traverse_util import flatten_dict
 
 from one_layer.layers.dropout import Drop
 from one_layer.layers.materializing import Selecting, materialize, select
-from one_layer.layers.matrix import Embedding, Norm, Projection, embed, sinusoids
+from one_layer.layers.matrix import Embedding, Norm, Projection
 from one_layer.supermask import Supermask, topk_mask
 
 KEY = jax.random.key(0)
@@ -53,25 +53,6 @@ def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
         {"random": {"kernel": jnp.asarray(weights)}}, jnp.asarray(x)
     )
     np.testing.assert_allclose(at_one, x @ weights, rtol=1e-5, atol=1e-6)
-
-
-def test_embeddings_are_scaled_by_the_root_of_the_width():
-    table = np.random.default_rng(0).standard_normal((7, 16)).astype(np.float32)
-    tokens = np.array([[3, 1, 3], [0, 6, 2]])
-    np.testing.assert_array_equal(embed(jnp.asarray(table), tokens), table[tokens] * np.float32(4.0))
-
-
-def test_sinusoids_are_sines_then_cosines_down_to_a_ten_thousandth():
-    length, width = 40, 12
-    table = sinusoids(length, width)
-    assert table.shape == (length, width) and table.dtype == np.float32
-    for position in (0, 1, 2, 39):
-        for i in range(width // 2):
-            angle = position * 10000.0 ** (-i / (width / 2 - 1))
-            assert table[position, i] == pytest.approx(np.sin(angle), abs=1e-6)
-            assert table[position, width // 2 + i] == pytest.approx(np.cos(angle), abs=1e-6)
-    assert table[1, width // 2 - 1] == pytest.approx(np.sin(1e-4))  # the last frequency, thanks to h - 1
-    np.testing.assert_array_equal(sinusoids(10, width), table[:10])
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from one_layer.models import ModelConfig, build, initialize, shapes
-from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.models.decoding import CausalDecoder
 from one_layer.models.flops import update_flops
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared

@@ -41,7 +41,7 @@ def test_the_head_is_that_of_the_description(case):
     config, variables, apply = case
     network = build(config)
     table = network.apply(variables, method=lambda module: module.source_embedding())
-    hidden = np.asarray(network.apply(variables, table, SOURCE, method="encode"))
+    hidden = np.asarray(network.apply(variables, table, SOURCE, method="encoded"))
     head, norm = variables["params"]["head_dense"], variables["params"]["head_dense_norm"]["layer_norm"]
     x = np.take_along_axis(hidden, PLACES[..., None], axis=1) @ np.asarray(head["kernel"]) + head["bias"]
     x = x * (1 + erf(x / np.sqrt(2))) / 2

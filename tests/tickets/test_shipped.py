@@ -11,7 +11,7 @@ import pytest
 import one_layer
 from one_layer import tickets
 from one_layer.models import roles, shapes
-from one_layer.models.accounting import describe_ticket, ticket_bytes, ticket_size
+from one_layer.models.accounting import describe_ticket, ticket_size
 from one_layer.tickets.inspection import inspect
 from tests import ROOT
 from tests.ticket_reader import TicketReader
@@ -60,7 +60,7 @@ def test_the_log_before_training_promises_the_size_of_the_weights_alone(path: Pa
     """Vocabularies, codes and the header may take tens of thousands of bytes more."""
     found = inspect(path)
     weights = sum(each.stored for each in found.matrices) + found.arrays
-    fewest, most = ticket_size(found.config) or (0, ticket_bytes(found.config))
+    fewest, most = ticket_size(found.config)
     assert weights <= most
     if not found.arrays:  # which may be stored in fewer bits
         assert fewest <= weights and most < path.stat().st_size, "so the line must not speak of the whole file"

@@ -8,7 +8,7 @@ from functools import cached_property
 from one_layer.data.special_tokens import UNK
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.pattern import expand
-from one_layer.models.keys.choices import check_known, refuse_if
+from one_layer.models.keys.choices import check_values, one_of, refuse_if
 from one_layer.system.errors import check_least
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
@@ -31,7 +31,7 @@ class ShapeKeys:
     heads: int = 4
     encoder_layers: int | str = 6
     decoder_layers: int | str = 6
-    weights: str = "one_layer"
+    weights: str = one_of(*SHARING, default="one_layer")
     sharing: str | None = None
     family: str | None = None
 
@@ -74,7 +74,7 @@ class ShapeKeys:
 
     def check(self) -> None:
         """Raises: UserError, which names the key, for a value that no model has, and for values that do not fit together."""
-        check_known(self, {"weights": tuple(SHARING)})
+        check_values(self)
         check_least("model", self, d_model=1, ffn=1, heads=1)
         for name in ("source_vocab", "target_vocab"):
             types = getattr(self, name)

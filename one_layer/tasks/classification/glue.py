@@ -27,7 +27,7 @@ class Task:
     """A labelled task on sentences or pairs of sentences.
 
     `labels`: names in the order of their numbers; files may have names or numbers. `scores`: names in
-    `one_layer.tasks.classification.measures`; the first is the main score. `columns`: the names of the one or two texts in headers,
+    `one_layer.tasks.classification.scoring`; the first is the main score. `columns`: the names of the one or two texts in headers,
     JSON and TFDS. `bare`: the columns of the texts and the label, from 1, in a publisher's file without a header. `numbered`: the
     publisher's files have the numbers of the labels; only then do bare numbers stand for labels.
     """

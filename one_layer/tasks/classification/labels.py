@@ -22,7 +22,7 @@ class LabelSet:
 
     - `labels`: their names in the order of their ids; empty if the training text decides them.
     - `written`: the name of each label by what the files have in its place.
-    - `scores`: names in `one_layer.tasks.classification.measures`; the first is the main score.
+    - `scores`: names in `one_layer.tasks.classification.scoring`; the first is the main score.
     - `texts`: the number of texts that one label belongs to, 1 or 2.
     """
 

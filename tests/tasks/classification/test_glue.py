@@ -10,7 +10,7 @@ import tensorflow_datasets as tfds
 
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import TASKS, UNDECIDED, rows_of_file, rows_of_tfds
-from one_layer.tasks.classification.measures import SCORES
+from one_layer.tasks.classification.scoring import SCORES
 from tests import tfds_sets
 
 PAIRS = [
