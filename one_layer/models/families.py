@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 from one_layer.data.special_tokens import UNK
 from one_layer.models.keys import ModelKeys
-from one_layer.models.keys.choices import refuse_if
+from one_layer.models.keys.shape import refuse_if
 from one_layer.system.errors import UserError
 
 

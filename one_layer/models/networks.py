@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.data.special_tokens import PAD
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.dropout import Drop
-from one_layer.layers.matrix import Embedding, Norm, Projection, embed, sinusoids
+from one_layer.layers.matrix import Matrix, Norm, Projection, embed, sinusoids
 from one_layer.layers.products import by_class, product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
@@ -69,10 +69,10 @@ class Network(nn.Module):
     def setup(self) -> None:
         c = self.config
         for table in c.network_family.tables(c):
-            setattr(self, table.name, Embedding(table.rows, c.d_model, c.table_kind, c.supermask))
+            setattr(self, table.name, Matrix((table.rows, c.d_model), c.table_kind, c.supermask, axis=0))
         if c.position_rows:
             kind = "trained" if c.positions == "learned" else "fixed"
-            self.position_embedding = Embedding(c.position_rows, c.d_model, kind, c.supermask)
+            self.position_embedding = Matrix((c.position_rows, c.d_model), kind, c.supermask, axis=0)
         if c.embedding_norm:
             self.embedding_norm = Norm(str(c.norm), c.dtype, c.norm_epsilon)
         self.drop = Drop(c.dropout)

@@ -20,7 +20,6 @@ from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.families import label_count
 from one_layer.models.flops import batch_flops, update_flops
-from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_nll
 from tests import mostly_slow, numpy_transformer
 from tests.compiling import jit
@@ -152,26 +151,3 @@ def test_its_ticket_is_the_whole_of_it(case, tmp_path):
         )
         name = "params/encoder/embedding/norm/scale"
         np.testing.assert_array_equal(reader.arrays[name], variables["params"]["embedding_norm"]["layer_norm"]["scale"])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"decoder_layers": 1, "positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"},
-            "a translation model has sinusoidal",
-        ),
-        ({"shared_embedding": True, "source_vocab": 7}, "a classifier has only one table"),
-        (
-            {"target_vocab": 5},
-            "model.target_vocab is 5; for a classifier it counts the four special types and the labels",
-        ),
-        ({"decoder_layers": 1, "positions": "learned"}, "a translation model has sinusoidal positions"),
-        ({"head_dropout": 1.0}, r"model.head_dropout is 1.0; it must lie in \[0, 1\)"),
-        ({"positions": "frozen"}, "model.positions is 'frozen', which needs model.embedding_source=roberta"),
-        ({"max_positions": 0}, "model.max_positions is 0; it must be at least 1"),
-    ],
-)
-def test_what_no_classifier_is(changes, message):
-    with pytest.raises(UserError, match=message):
-        PLAIN.replace(**changes)

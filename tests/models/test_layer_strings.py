@@ -23,6 +23,7 @@ from one_layer.system.errors import UserError
 from tests import mostly_slow
 from tests.compiling import jit
 from tests.models.test_translation import CLOSE, SOURCE, TARGET, token_by_token
+from tests.tiny_tickets import shaken
 
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2}
 KINDS = [
@@ -44,16 +45,8 @@ def model(**changes: Any) -> ModelConfig:
 
 
 def of_stack(config: ModelConfig, stack: str) -> dict[str, Any]:
-    """The variables of a stack, with noise in biases and norms, whose zeros and ones would hide that they are left out."""
-    noise = np.random.default_rng(1)
-
-    def shaken(path: tuple[Any, ...], leaf: jax.Array) -> jax.Array:
-        if path[-1].key in ("bias", "scale"):
-            return leaf + noise.normal(0, 0.3, leaf.shape).astype(np.float32)
-        return leaf
-
-    made = {name: tree[stack] for name, tree in initialize(config, 3).items() if stack in tree}
-    return jax.tree_util.tree_map_with_path(shaken, made)
+    """The variables of a stack."""
+    return shaken({name: tree[stack] for name, tree in initialize(config, 3).items() if stack in tree})
 
 
 STRINGS = [

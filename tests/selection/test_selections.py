@@ -105,10 +105,3 @@ def test_scaling_is_by_the_number_kept_down_to_one_and_a_line_that_keeps_nothing
     lines = mask.at[(slice(None), 2) if axis == 0 else 2].set(0.0)
     gradient = jax.grad(lambda mask: jnp.sum(supermask.rescaled(mask, axis)))(lines)
     assert not np.asarray(gradient)[(slice(None), 2) if axis == 0 else 2].any() and np.any(gradient != 0)
-
-
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_only_an_exact_selection_can_be_known_to_keep_everything(selection):
-    exact = selection in ("magnitude", "score")
-    assert Supermask(1.0, selection).keeps_all == exact and Supermask(1.0, selection).exact == exact
-    assert not Supermask(0.5, selection).keeps_all and not Supermask(0.999999, selection).keeps_all

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from one_layer.layers.freezing import Freezing
 from one_layer.layers.quantization import PRECISIONS, Precisions
 from one_layer.layers.settings import BLOCKS
-from one_layer.models.keys.choices import one_of, refuse_if
 from one_layer.models.keys.masks import MASKS
+from one_layer.models.keys.shape import one_of, refuse_if
 from one_layer.models.keys.tables import TableKeys
 
 __all__ = ["FOR_TRAINING", "MASKS", "MODEL_KEYS", "ModelKeys"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from one_layer.initializers import SCHEMES
 from one_layer.layers.settings import ACTIVATIONS, NORMS, ROTARY_BASE
-from one_layer.models.keys.choices import one_of, rate, refuse_if
 from one_layer.models.keys.masks import MaskKeys
+from one_layer.models.keys.shape import one_of, rate, refuse_if
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from one_layer.layers.beside import ADAPTERS, GAINS
-from one_layer.models.keys.choices import one_of, refuse_if
-from one_layer.models.keys.shape import ShapeKeys
+from one_layer.models.keys.shape import ShapeKeys, one_of, refuse_if
 from one_layer.own_selection import is_own, own_class
 from one_layer.supermask import MOST_COATS, SELECTIONS, Supermask
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from one_layer.data.special_tokens import PAD
 from one_layer.models.keys.blocks import BlockKeys
-from one_layer.models.keys.choices import one_of, refuse_if
+from one_layer.models.keys.shape import one_of, refuse_if
 from one_layer.system.errors import check_least
 
 
