@@ -65,6 +65,20 @@ def test_both_sides_of_a_mask_are_seen(case):
         assert not np.allclose(one[0, 0], two[0, 0]) and np.array_equal(one[1], two[1])
 
 
+def test_only_the_head_of_a_masked_model_has_trained_weights():
+    trained = {path[1:] for path in shapes(PLAIN) if path[0] == "params" and path[-1] != "scores"}
+    assert trained == {
+        ("head_dense", "kernel"),
+        ("head_dense", "bias"),
+        ("head_dense_norm", "layer_norm", "scale"),
+        ("head_dense_norm", "layer_norm", "bias"),
+        ("head_output", "bias"),
+    }
+    assert ("head_output",) not in recipes(PLAIN)
+    named = roles(PLAIN)
+    assert len({named[path[1:-1]] for path in shapes(PLAIN)}) == len({path[1:-1] for path in shapes(PLAIN)})
+
+
 def test_flops_count_the_head_at_the_predicted_places_alone():
     config = PLAIN.replace(weights="dense")
     one, two = (update_flops(config, 3, 6, places) for places in (1, 2))
