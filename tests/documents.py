@@ -16,7 +16,7 @@ from ml_collections import ConfigDict, config_flags
 
 from one_layer.cli.modes import MODES
 from one_layer.commands import COMMANDS
-from one_layer.tasks import VERBS
+from one_layer.tasks.known import VERBS
 from tests import ROOT
 
 PAGES = [

@@ -161,7 +161,8 @@ def check(name: str, present: Sequence[str]) -> Mode:
 
 
 def _of_verb(name: str) -> Mode:
-    from one_layer.tasks import TASKS, VERBS
+    from one_layer.tasks import TASKS
+    from one_layer.tasks.known import VERBS
 
     if name not in VERBS and name not in (verbs := [task.model.verb for task in TASKS.values()]):
         raise UserError(f"--mode={name} is unknown; known are {', '.join((*MODES, *verbs))}")

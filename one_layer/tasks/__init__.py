@@ -10,18 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from one_layer.system.errors import UserError
+from one_layer.tasks.known import KNOWN
 
 if TYPE_CHECKING:
     from one_layer.tasks.protocol import Task
-
-# The class of each task in its folder, and what its models do with raw lines.
-KNOWN = {
-    "translation": ("Translation", "translate"),
-    "classification": ("Classification", "classify"),
-    "causal_lm": ("CausalLM", "generate"),
-    "masked_lm": ("MaskedLM", "fill"),
-}
-VERBS = tuple(verb for _, verb in KNOWN.values())
 
 
 class _Tasks(UserDict[str, "Task"]):

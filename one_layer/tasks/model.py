@@ -25,7 +25,7 @@ from one_layer.models import ModelConfig, by_role
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
-from one_layer.tasks import VERBS
+from one_layer.tasks.known import VERBS
 
 Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision

@@ -9,7 +9,8 @@ import pytest
 import one_layer
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
-from one_layer.tasks import TASKS, VERBS
+from one_layer.tasks import TASKS
+from one_layer.tasks.known import VERBS
 from tests import tiny
 
 LINES = ["wen besucht sie jetzt ?", "", "sie hat einem mann die zeitung gezeigt ."]

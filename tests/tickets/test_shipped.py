@@ -66,7 +66,10 @@ def test_the_log_before_training_promises_the_size_of_the_weights_alone(path: Pa
         assert fewest <= weights and most < path.stat().st_size, "so the line must not speak of the whole file"
     (line,) = describe_ticket(found.settings.config)
     assert f"at most {most:,}" in line
-    coded = {"int8", "int4"} & {found.settings.config.trained_precision, found.settings.config.vector_precision}  # once more, by the file
+    coded = {"int8", "int4"} & {
+        found.settings.config.trained_precision,
+        found.settings.config.vector_precision,
+    }  # once more, by the file
     decided = found.settings.config.selection == "sign"  # by the scores: how many signs are turned
     assert ("at least" in line) == (not coded and not decided)
     assert line.startswith("the weights in the ticket") and line.endswith("settings come on top")
