@@ -21,7 +21,7 @@ from one_layer.layers.materializing import Variables, materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.supermask import Supermask
 from one_layer.tasks.losses import label_smoothed_nll
-from one_layer.tasks.translation.generate import Generator
+from one_layer.tasks.translation.generate import translated
 from one_layer.tasks.translation.settings import SearchSettings
 
 
@@ -81,8 +81,8 @@ def train(
 def test(corpus: Corpus, config: ModelConfig, variables: Variables) -> float:
     """Prints three translations of the test set. Returns the share of translations that equal the reference."""
     split = corpus.tests["test"]
-    found = Generator(config, SearchSettings(beam=1))(variables, split.source)
-    lines = [corpus.target_vocabulary.decode(each.tokens) for each in found]
+    found = translated(config, SearchSettings(beam=1), variables, split.source)
+    lines = list(map(corpus.target_vocabulary.decode, found))
     for number in range(3):
         print(f"{split.source_text[number]} -> {lines[number]} (reference: {split.reference[number]})")
     return sum(map(str.__eq__, lines, split.reference)) / len(lines)

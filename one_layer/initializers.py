@@ -167,11 +167,12 @@ class Recipe:
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """The shape that `draw` returns: `shape`, or [layers, *shape] if each layer has its own matrix."""
-        return _whole_shape(self.shape, self.layers)
+        return self.shape if self.layers is None else (len(_numbers(self.layers)), *self.shape)
 
     def draw(self, seed: int) -> Float32[np.ndarray, "..."]:
         """Returns the weights of shape `whole_shape`; with `layers`, layer l is drawn for the role `role#l`."""
-        roles = _roles(self.role, self.layers)
+        layers = None if self.layers is None else _numbers(self.layers)
+        roles = [self.role] if layers is None else [f"{self.role}#{layer}" for layer in layers]
         drawn = [random_weights(seed, r, self.shape, self.scheme, scale=self.scale, fan_in=self.fan_in) for r in roles]
         weights = drawn[0] if self.layers is None else np.stack(drawn)
         if self.zero_row is not None:
@@ -181,15 +182,6 @@ class Recipe:
 
 def _numbers(layers: int | tuple[int, ...]) -> Sequence[int]:
     return range(layers) if isinstance(layers, int) else layers
-
-
-def _whole_shape(shape: tuple[int, ...], layers: int | tuple[int, ...] | None) -> tuple[int, ...]:
-    return shape if layers is None else (len(_numbers(layers)), *shape)
-
-
-def _roles(role: str, layers: int | tuple[int, ...] | None) -> list[str]:
-    """The role of each matrix that a recipe draws."""
-    return [role] if layers is None else [f"{role}#{layer}" for layer in _numbers(layers)]
 
 
 def drawn_layers(numbers: tuple[int, ...]) -> int | tuple[int, ...]:

@@ -6,6 +6,8 @@ arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -14,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, Int8, Shaped
+from jaxtyping import Array, Float, Int, Int8, Shaped, UInt8
 
 from one_layer.selection.counting import count, largest
 from one_layer.system.errors import UserError
@@ -230,3 +232,22 @@ def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> I
 def _beyond(scores: Float[Array, "*shape"], threshold: float) -> Float[Array, "*shape"]:
     """Returns the sign of S where |S| exceeds the threshold, and 0 elsewhere."""
     return (jnp.abs(scores) > threshold) * jnp.sign(scores)
+
+
+def unpack_mask(
+    bits: Mapping[str, UInt8[Array | np.ndarray, "*layers bytes"]], shape: tuple[int, ...]
+) -> Float[Array, "..."]:
+    """Returns the mask that `bits` packs by their kinds (see `Supermask.kinds`), or that of each layer.
+
+    In C order, the lowest bit of each byte first; zeros fill the rest of the last byte.
+    """
+    mask = unpack(bits["mask"], shape) if "mask" in bits else 1.0
+    for kind in bits.keys() - {"mask", "sign"}:  # each further coat adds 1
+        mask = mask + unpack(bits[kind], shape)
+    return mask * (1.0 - 2.0 * unpack(bits["sign"], shape)) if "sign" in bits else jnp.asarray(mask)
+
+
+def unpack(bits: UInt8[Array | np.ndarray, "*layers bytes"], shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Returns the mask of zeros and ones that `bits` packs, or that of each layer."""
+    unpacked = jnp.unpackbits(jnp.asarray(bits), axis=-1, count=math.prod(shape), bitorder="little")
+    return unpacked.reshape(*bits.shape[:-1], *shape).astype(jnp.float32)

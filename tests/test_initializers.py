@@ -105,12 +105,6 @@ def test_constants_have_the_size_of_their_deviation():
         assert (constant < 0).any() == (scheme != "unsigned")
 
 
-def test_the_seed_and_the_role_do_not_run_into_each_other():
-    assert not np.array_equal(
-        random_weights(1, "1/a", (6, 8), "kaiming_uniform"), random_weights(11, "a", (6, 8), "kaiming_uniform")
-    )
-
-
 def test_every_shape_of_the_same_size_has_the_same_values_in_c_order():
     flat = random_weights(2, ROLE, (24,), "signed_constant", fan_in=2)
     for shape in [(24, 1), (4, 6), (2, 3, 4)]:

@@ -70,6 +70,14 @@ def trained(config: ModelConfig, seed: int = SEED) -> dict:
     return made
 
 
+def shaken(variables: dict) -> dict:
+    """`variables` with noise in biases and norms, whose zeros and ones would hide that they are left out."""
+    noise = np.random.default_rng(1)
+    return jax.tree_util.tree_map_with_path(
+        lambda path, a: a + np.float32(noise.normal(0, 0.3, a.shape)) * (path[-1].key in ("bias", "scale")), variables
+    )
+
+
 def ticket_of(config: ModelConfig, seed: int = SEED, variables: dict | None = None) -> tickets.Ticket:
     return tickets.make(config, seed, variables or trained(config, seed), assets(config))
 

@@ -13,7 +13,7 @@ from launch.benchmarks.workloads import PAIRS, in_turn, model_of, random_batch
 from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, initialize
 from one_layer.supermask import Supermask
-from one_layer.tasks.translation.search import search
+from one_layer.tasks.translation.generate import search
 
 BEAM = 5
 

@@ -21,7 +21,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ticket.safetensors"
         total = tickets.save(path, ticket)["total"]
-        found = inspect(ticket)
+        found = inspect(path)
         seconds = in_turn({"load": partial(tickets.load, path)}, 1 if quick else 5)
     bound = sum(matrix.bound for matrix in found.matrices)
     return {"bytes": total, "bound_bytes": bound, "text_bytes": found.text, "load_seconds": seconds["load"]}

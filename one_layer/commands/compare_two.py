@@ -17,7 +17,7 @@ from one_layer.report.tables import Table
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.system.errors import UserError, counted
-from one_layer.tasks.paired import FEWEST, Paired
+from one_layer.tasks.protocol import FEWEST, Paired
 
 _NEAR = 0.005  # of a BLEU: files are of a result if their score is that of the result
 

@@ -23,7 +23,7 @@ Variables = dict[str, Any]
 
 @dataclass(frozen=True)
 class Group:
-    """The layers of one letter in a stack; `name` is the name of their module.
+    """The layers of one letter in a stack; `name` is the name of their module, and `numbers` counts them from 0, with those left out.
 
     `one_weight`: they share the matrices of one layer, random or trained; else each has its own. `one_mask`: they share the scores of one
     mask. `shared_params`: they share some trained parameters (matrices, one mask, or the scales of norms).
@@ -32,6 +32,7 @@ class Group:
     letter: str
     name: str
     layer: LayerSettings
+    numbers: tuple[int, ...] = ()
     one_weight: bool = False
     one_mask: bool = False
     shared_params: bool = False

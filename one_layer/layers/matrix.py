@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -12,8 +13,7 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.products import on_gpu, product, several_share_a_layer
-from one_layer.selection.bits import unpack_mask
-from one_layer.supermask import Supermask
+from one_layer.supermask import Supermask, unpack_mask
 
 
 def matrix(
@@ -91,17 +91,17 @@ def project_together(
     return jnp.split(y, len(projections), axis=-1)
 
 
-class Embedding(nn.Module):
-    """A table with one row per token, for the input lookup and, where tied, for the output projection (paper A, section 4)."""
+class Matrix(nn.Module):
+    """A matrix by itself, or with `axis` 0 a table of embeddings: one row per token, for the input lookup and the output projection."""
 
-    vocabulary: int
-    features: int
+    shape: tuple[int, int]
     kind: str
     mask: Supermask
+    axis: int = -1
 
     @nn.compact
-    def __call__(self) -> Float[Array, "vocabulary d"]:
-        return matrix(self, (self.vocabulary, self.features), self.kind, self.mask, axis=0)
+    def __call__(self) -> Float[Array, "rows columns"]:
+        return matrix(self, self.shape, self.kind, self.mask, self.axis)
 
 
 def embed(
@@ -134,24 +134,12 @@ class Norm(nn.Module):
 
     @nn.compact
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+        trained = self.kind in ("affine", "rms")
+        options: dict[str, Any] = {"use_scale": trained, "use_fast_variance": False, "dtype": self.dtype}
+        options |= {"epsilon": self.epsilon, "name": "layer_norm" if trained else "normalise"}
         if self.kind in ("rms", "rms_plain"):
-            scaled = self.kind == "rms"
-            return nn.RMSNorm(
-                epsilon=self.epsilon,
-                use_scale=scaled,
-                use_fast_variance=False,
-                dtype=self.dtype,
-                name="layer_norm" if scaled else "normalise",
-            )(x)
-        affine = self.kind == "affine"
-        y = nn.LayerNorm(
-            epsilon=self.epsilon,
-            use_bias=affine,
-            use_scale=affine,
-            use_fast_variance=False,
-            dtype=self.dtype,
-            name="layer_norm" if affine else "normalise",
-        )(x)
+            return nn.RMSNorm(**options)(x)
+        y = nn.LayerNorm(use_bias=trained, **options)(x)
         return _FixedAffine(name="layer_norm")(y) if self.kind == "frozen" else y
 
 

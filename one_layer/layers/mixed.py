@@ -78,7 +78,8 @@ def run_mixed(
     """
     counts = Counter(settings.pattern)
     parts = {letter: group_variables(variables, settings.group(letter), count) for letter, count in counts.items()}
-    frozen = [_frozen(settings, number, letter, variables) for number, letter in _numbered(settings)]
+    numbered = zip(settings.numbers, settings.pattern, strict=True)
+    frozen = [_frozen(settings, number, letter, variables) for number, letter in numbered]
     keys = None if key is None else jax.random.split(key, len(settings.pattern))
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 
@@ -129,10 +130,6 @@ def _unit(segment: _Segment, call: Callable[..., tuple[Array, Variables]]) -> Ca
         return x, {letter: jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for letter, each in written.items()}
 
     return body
-
-
-def _numbered(settings: StackSettings) -> list[tuple[int, str]]:
-    return list(zip(settings.numbers, settings.pattern, strict=True))
 
 
 def _frozen(settings: StackSettings, number: int, letter: str, variables: Variables) -> frozenset[Path]:

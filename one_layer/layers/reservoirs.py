@@ -14,22 +14,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from one_layer.layers.matrix import Projection, matrix
+from one_layer.layers.matrix import Matrix, Projection
 from one_layer.layers.products import product
 from one_layer.layers.settings import DIRECTIONS, GATES
 from one_layer.supermask import Supermask
-
-
-class Kernel(nn.Module):
-    """A matrix by itself."""
-
-    shape: tuple[int, int]
-    kind: str
-    mask: Supermask
-
-    @nn.compact
-    def __call__(self) -> Float[Array, "rows columns"]:
-        return matrix(self, self.shape, self.kind, self.mask, axis=-1)
 
 
 class Recurrence(nn.Module):
@@ -68,7 +56,7 @@ class Recurrence(nn.Module):
             Projection(width, self.kind, self.mask, False, self.dtype, name=f"{direction}_{gate}_input")(x)
             for gate in GATES
         ]
-        recurrent = [Kernel((width, width), self.kind, self.mask, name=f"{direction}_{gate}_state")() for gate in GATES]
+        recurrent = [Matrix((width, width), self.kind, self.mask, name=f"{direction}_{gate}_state")() for gate in GATES]
         return jnp.stack(inputs, axis=-2), jnp.stack(recurrent).astype(self.dtype)
 
 
@@ -124,7 +112,7 @@ class Convolution(nn.Module):
             kernels = project(self.heads * self.width, name="kernels")(gated).reshape(*x.shape[:2], self.heads, -1)
             subscripts = "...khc,...hk->...hc"
         else:
-            kernels = Kernel((self.heads, self.width), self.kind, self.mask, name="kernels")()
+            kernels = Matrix((self.heads, self.width), self.kind, self.mask, name="kernels")()
             subscripts = "...khc,hk->...hc"
         weights = jax.nn.softmax(kernels.astype(jnp.float32)).astype(self.dtype)
         window = self._step(gated) if stepping else self._windows(gated)

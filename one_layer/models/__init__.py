@@ -31,4 +31,4 @@ def build(config: ModelConfig) -> Any:
     """
     from one_layer.models.networks import NETWORKS  # the networks need Flax, and much else here does not
 
-    return NETWORKS[config.network_family.name](config)
+    return NETWORKS[str(config.family)](config)

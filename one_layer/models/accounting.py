@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.quantization import stored_bytes
+from one_layer.layers.trees import flatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.trained import count_trained
 from one_layer.models.weights import shapes
@@ -48,37 +49,26 @@ _TITLES = {
 def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     """Counts a model's `parameters` and `bytes`. No weights are drawn, so the count is cheap for models of any size.
 
-    `parameters` has:
-    - `trained`: the scores or weights that training changes: without those that `train_only` and `freeze` leave as they are.
-    - `random`: the weights drawn from the seed; a matrix that layers share counts once.
-    - `kept`: the nonzero entries of all masks.
-    - `frozen`: the fixed weights that do not come from the seed.
-    - `dense`: all parameters of a dense model of this shape.
-    - `no_mask`: "Param (no mask)" of Table 1.
-    - `used`: the same, counting every weight that at least one mask keeps (the expected number for independent masks).
-    - `shared`, `shared_used`: the fixed weights under several masks, and those of them that are used.
-
-    `bytes` leaves out vocabularies and headers. It has:
-    - `ticket`: the packed masks (two bits per weight if they have signs), and all other arrays that no seed gives, in
-      the precision in which they are trained.
-    - `ticket_with_weights`: the same and the random weights, for readers that cannot draw them from the seed.
-    - `dense_float32`: the dense model.
+    `_TITLES` says what is counted. What layers share counts once, and frozen parts are not trained. `used` and `shared_used` are the
+    expected numbers for independent masks. `ticket` has all arrays that no seed gives in the precision in which they are trained, without
+    vocabularies and headers; `ticket_with_weights` is for readers that cannot draw the random weights from the seed.
 
     `variables` are the model's. They are needed only for selections by a threshold, where the scores decide how many weights pass.
     Raises: UserError if they are needed and not given.
     """
-    own = _shapes(config)
-    params, random, frozen = (own.get(name, {}) for name in ("params", "random", "frozen"))
-    masks = {path[:-1]: shape for path, shape in params.items() if path[-1] == "scores"}
-    kept = {path: _kept(config, path, shape, variables) for path, shape in masks.items()}
-    others = _size(params) - _size(masks)  # weights that the ticket stores, not scores
+    own = shapes(config)
+    masks = {path[1:-1]: shape for path, shape in own.items() if path[-1] == "scores"}
+    fixed = {path[1:]: shape for path, shape in own.items() if path[0] in ("random", "frozen")}
+    kept = {module: _kept(config, module, shape, variables) for module, shape in masks.items()}
+    sizes = {name: _size(own, name) for name in ("params", "random", "frozen")}
+    others = sizes["params"] - sum(map(math.prod, masks.values()))  # weights that the ticket stores, not scores
     parameters = {
         "trained": count_trained(config),
-        "random": _size(random),
-        "kept": round(sum(math.prod(masks[path][-2:]) * sum(fractions) for path, fractions in kept.items())),
-        "frozen": _size(frozen),
-        "dense": _size(_shapes(_dense(config))["params"]),
-        **_use(random | frozen, kept, others),
+        "random": sizes["random"],
+        "kept": round(sum(math.prod(masks[module][-2:]) * sum(fractions) for module, fractions in kept.items())),
+        "frozen": sizes["frozen"],
+        "dense": _size(shapes(_dense(config)), "params"),
+        **_use(fixed, kept, others),
     }
     ticket = ticket_bytes(config)
     return {
@@ -103,17 +93,17 @@ def ticket_bytes(config: ModelConfig) -> int:
     return total
 
 
-def ticket_size(config: ModelConfig) -> tuple[int, int] | None:
-    """The fewest and the most bytes of a masked model's ticket, without vocabulary and headers; None if the scores decide.
+def ticket_size(config: ModelConfig) -> tuple[int, int]:
+    """The fewest and the most bytes of a ticket, without vocabulary and headers; 0 for the fewest if the scores decide.
 
     The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. So
     does each further coat, of the n weights that the coat below keeps. The most: a bit for each of these. Trained and fixed arrays have
     no code in both, but the precision in which they are trained.
     """
-    if not config.supermask.exact:
-        return None
     fewest, most = 0.0, ticket_bytes(config)
-    for path, shape in _shapes(config).get("params", {}).items():
+    if not config.supermask.exact:
+        return 0, most
+    for path, shape in shapes(config).items():
         if path[-1] == "scores":
             size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
             counts = config.supermask.coat_counts(size)
@@ -129,9 +119,9 @@ def describe_ticket(config: ModelConfig) -> list[str]:
     Where the scores decide how many weights each mask keeps or negates, there is no least size that is known before training; nor is there
     one where arrays are stored in few bits, which a file codes once more.
     """
-    if "random" not in _shapes(config):
+    if not any(path[0] == "random" for path in shapes(config)):
         return []
-    fewest, most = ticket_size(config) or (0, ticket_bytes(config))
+    fewest, most = ticket_size(config)
     fewest *= not {"int8", "int4"} & {config.trained_precision, config.vector_precision}
     between = f"at least {fewest:,} bytes (the entropy of its masks), at most {most:,}"
     if not fewest:
@@ -154,8 +144,8 @@ def describe(accounts: Mapping[str, Account]) -> str:
     )
 
 
-def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | None) -> list[float]:
-    """The fraction that each of the masks at `path` keeps, of scores [fan_in, fan_out] or [layer, fan_in, fan_out]."""
+def _kept(config: ModelConfig, module: Path, shape: Shape, variables: Variables | None) -> list[float]:
+    """The fraction that each of the masks of `module` keeps, of scores [fan_in, fan_out] or [layer, fan_in, fan_out]."""
     size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
     if config.selection == "sign":
         return [1.0] * masks
@@ -165,7 +155,7 @@ def _kept(config: ModelConfig, path: Path, shape: Shape, variables: Variables | 
         raise UserError(
             f"model.selection is {config.selection!r}, so only the scores tell how much the masks keep; give the model's variables too"
         )
-    scores = _leaves(variables["params"])[(*path, "scores")].reshape(masks, *shape[-2:])
+    scores = flatten_dict(variables)["params", *module, "scores"].reshape(masks, *shape[-2:])
     return [int(ones) / size for ones in _ones(config.supermask, scores)]
 
 
@@ -189,8 +179,8 @@ def _use(fixed: Mapping[Path, Shape], kept: Mapping[Path, list[float]], others: 
     return {"no_mask": round(no_mask), "used": round(used), "shared": shared, "shared_used": round(shared_used)}
 
 
-def _size(shapes: Mapping[Path, Shape]) -> int:
-    return sum(map(math.prod, shapes.values()))
+def _size(shapes: Mapping[Path, Shape], collection: str) -> int:
+    return sum(math.prod(shape) for path, shape in shapes.items() if path[0] == collection)
 
 
 def _dense(config: ModelConfig) -> ModelConfig:
@@ -204,15 +194,3 @@ def _dense(config: ModelConfig) -> ModelConfig:
     if config.position_rows:  # also a table that is not trained here is one that a dense model would store
         shape |= {"positions": "learned", "max_positions": config.max_positions}
     return ModelConfig(**shape, weights="dense", family=config.family)
-
-
-def _shapes(config: ModelConfig) -> dict[str, dict[Path, Shape]]:
-    """The shapes of a model's variables, by collection and path."""
-    found: dict[str, dict[Path, Shape]] = {}
-    for (collection, *path), shape in shapes(config).items():
-        found.setdefault(collection, {})[tuple(path)] = shape
-    return found
-
-
-def _leaves(tree: Any) -> dict[Path, Any]:
-    return {tuple(str(key.key) for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}

@@ -77,7 +77,7 @@ def select(
 def pack(
     mask: Int8[np.ndarray, "*layers rows columns"], supermask: Supermask
 ) -> dict[str, UInt8[np.ndarray, "*layers bytes"]]:
-    """The masks as bits by their kinds (`Supermask.kinds`), as `one_layer.selection.bits.unpack_mask` reads them."""
+    """The masks as bits by their kinds (`Supermask.kinds`), as `one_layer.supermask.unpack_mask` reads them."""
     flat = mask.reshape(*mask.shape[:-2], -1)
     kinds = {"mask": flat != 0, "sign": flat < 0} | {f"coat{n}": flat >= n for n in range(2, supermask.coats + 1)}
     return {kind: np.packbits(kinds[kind], axis=-1, bitorder="little") for kind in supermask.kinds}

@@ -1,4 +1,13 @@
-"""The settings of a model, resolved once. Model code never sees a ConfigDict."""
+"""The settings of a model, resolved once, with the layers of each stack. Model code never sees a ConfigDict.
+
+A stack has one kind of layer for each letter of its layer string. A number of layers stands for `L` in a dense model, and for `S` in a
+masked one. The variables of these layers are in the module `layers` of their stack; those of updatable layers beside them are in
+`trained`, and those of reservoirs in `reservoir`.
+
+- `L` is the layer of a dense model. Beside masked layers, it always has biases and affine norms, or RMSNorm in a modern block.
+- `S` is the layer of a masked model.
+- `R` has fixed matrices, no biases and plain norms, whose scale is 1 and whose shift is 0 (arXiv 2012.15045, section 2).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +16,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.groups import StackSettings
+from one_layer.layers.groups import Group, StackSettings
+from one_layer.layers.pattern import numbers_of
+from one_layer.layers.settings import LayerSettings
 from one_layer.models.families import Family, family_named
 from one_layer.models.keys import ModelKeys
-from one_layer.models.layers import stack_settings
+from one_layer.system.errors import UserError
+
+# All other settings of a layer are the model's, and have the same names.
+_OWN = ("kind", "mask", "block", "convolution", "width", "both_ways")
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class ModelConfig(ModelKeys):
 
     @cached_property
     def _stacks(self) -> dict[str, StackSettings]:
-        return {name: stack_settings(self, name) for name in STACKS}
+        return {name: _stack_settings(self, name) for name in STACKS}
 
     def stack(self, name: str) -> StackSettings:
         """The stack `encoder` or `decoder`."""
@@ -43,3 +57,71 @@ class ModelConfig(ModelKeys):
         """A copy with other values. Fields that were not given follow from the new values."""
         followed: frozenset[str] = getattr(self, "_followed")  # noqa: B009  # not a field, so that comparisons ignore it
         return dataclasses.replace(self, **{**dict.fromkeys(followed), **changes})  # type: ignore[arg-type]
+
+
+def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
+    """The stack `encoder` or `decoder`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
+    pattern = config.pattern(stack)
+    if "S" in pattern and not config.masked:
+        given = getattr(config, f"{stack}_layers")
+        raise UserError(
+            f"model.{stack}_layers is {given!r:.200}, but model.weights is 'dense', which has no masks; give "
+            "model.weights=one_layer, or L instead of S"
+        )
+    groups = []
+    for letter in sorted(set(pattern)):
+        shares = letter == config.main_letter
+        name = "layers" if shares else {"L": "trained", "R": "reservoir"}[letter]
+        groups.append(
+            Group(
+                letter,
+                name,
+                _layer(config, letter, stack),
+                numbers_of(config.strings[stack], letter),
+                one_weight=shares and config.sharing == "weights",
+                one_mask=shares and config.sharing == "masks",
+                shared_params=shares
+                and (config.sharing == "masks" or config.shares_trained or bool(config.share_norm_scale)),
+            )
+        )
+    return StackSettings(
+        pattern,
+        tuple(groups),
+        remat=config.remat,
+        final_norm=str(config.norm) if config.norm_position == "pre" else None,
+        layerdrop=config.layerdrop * (len(pattern) > 1),  # without its only layer, a decoder would not see the source
+        backskip=config.backskip,
+        freezing=config.freezing,
+        name=stack,
+        numbers=tuple(number for number, letter in enumerate(config.strings[stack], 1) if letter.isupper()),
+        beside=config.beside,
+    )
+
+
+def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
+    """One layer of the kind `letter`."""
+    main = LayerSettings(
+        kind="masked" if config.masked else "trained",
+        mask=config.supermask,
+        **{name: getattr(config, name) for name in LayerSettings.__dataclass_fields__ if name not in _OWN},
+    )
+    if letter == config.main_letter:
+        return main
+    if letter == "L":
+        norm = "rms" if config.modern else "affine"
+        return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
+    both_ways = stack == "encoder"  # a decoder must not see later tokens
+    if config.reservoir == "conv" and both_ways and config.reservoir_width % 2 == 0:
+        raise UserError(
+            f"model.reservoir_width is {config.reservoir_width}; it must be odd where a convolution sees both sides"
+        )
+    return dataclasses.replace(
+        main,
+        kind="fixed",
+        bias=False,
+        norm="rms_plain" if config.modern else "plain",
+        block=config.reservoir,
+        convolution=config.reservoir_conv,
+        width=config.reservoir_width,
+        both_ways=both_ways,
+    )

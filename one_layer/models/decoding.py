@@ -1,7 +1,8 @@
-"""The translation model's decoder, token by token, for a search. It equals `Transformer` on whole sequences with much less work."""
+"""Decoders token by token, which equal networks on whole sequences with much less work: for a search, and for sampling."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,10 +18,12 @@ from one_layer.layers.matrix import Norm
 from one_layer.layers.reservoirs import empty_state
 from one_layer.layers.settings import BLOCK, LayerSettings
 from one_layer.models.config import ModelConfig
-from one_layer.models.inputs import AnyArray, embedded, keys_that_count
-from one_layer.models.translation import Transformer
+from one_layer.models.networks import AnyArray, CausalModel, Transformer, embedded, keys_that_count
 
 Variables = dict[str, Any]
+CausalCache = tuple[
+    Variables, ...
+]  # for each layer: keys and values, or the state of a reservoir; rows are the first axis
 
 
 class Cache(NamedTuple):
@@ -59,7 +62,7 @@ class Steps:
         return self._tables or self._made_tables()
 
     def _made_tables(self) -> tuple[Float[Array, "vocab d"], Float[Array, "vocab d"]]:
-        table = jnp.asarray(self._network.apply(self._variables, method="target_table"))
+        table = jnp.asarray(self._network.apply(self._variables, "target", method="table"))
         return table, table.astype(self.config.dtype)
 
     def run(
@@ -135,3 +138,44 @@ def empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Variab
     if s.block == "transformer":
         return {"self_attention": empty_cache(batch, beam, length, s.heads, s.d_model // s.heads, s.dtype)}
     return empty_state(s.block, batch, beam, s.d_model, s.width, s.dtype)
+
+
+class CausalDecoder(Steps):
+    """Every row is at a position of its own, so rows may have prompts of different lengths."""
+
+    def __init__(self, config: ModelConfig, variables: Variables) -> None:
+        super().__init__(CausalModel(config), variables)
+        self._learned = self._network.apply(self._variables, method="position_table")
+
+    def start(self, rows: int, length: int) -> CausalCache:
+        """An empty cache for at most `length` tokens in each of `rows`."""
+        one = tuple(empty(settings, 1, 1, length) for settings, _ in self.layers)
+        return jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), one)
+
+    def step(
+        self, tokens: Int[Array, "rows"], positions: Int[Array, "rows"], cache: CausalCache, length: int
+    ) -> tuple[Float[Array, "rows vocab"], CausalCache]:
+        """Takes each row's token at its position (0 for the first). Returns float32 logits of the next tokens, and the new cache.
+
+        A row at position 0 begins anew, whatever the cache holds of it. `length` is that of `start`.
+        """
+        table, projection = self.tables()
+        x = embedded(table, tokens[:, None], positions[:, None] + PAD + 1, length, self.config.modern, self._learned)
+        row = partial(self._row, blocks=-(-length // BLOCK))
+        x, cache = jax.vmap(row)(x.astype(self.config.dtype), positions, cache)
+        logits = jnp.einsum("rd,vd->rv", x[:, 0], projection, preferred_element_type=jnp.float32)
+        return logits, cache
+
+    def _row(
+        self, x: Float[Array, "1 d"], position: Int[Array, ""], cache: CausalCache, blocks: int
+    ) -> tuple[Float[Array, "1 d"], CausalCache]:
+        """The last layer's output for one row's token, which sees the entries of the cache up to its position."""
+        cache = jax.tree_util.tree_map_with_path(lambda path, leaf: _begun(path, leaf, position), cache)
+        past = (jnp.arange(blocks * BLOCK) <= position).reshape(blocks, 1, 1, 1, BLOCK)
+        y, cache = self.run(x[None], cache, past, None, position)
+        return y[0], cache
+
+
+def _begun(path: tuple[Any, ...], leaf: Array, position: Int[Array, ""]) -> Array:
+    """The state of a reservoir is zero before the first token. Old keys and values need no such care: they are not visible."""
+    return jnp.where(position > 0, leaf, 0) if path[-1].key == "state" else leaf

@@ -6,13 +6,13 @@ tickets, counts and importers read families, so a new one (for instance an encod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 from one_layer.data.special_tokens import UNK
 from one_layer.models.keys import ModelKeys
-from one_layer.models.keys.choices import refuse_if
+from one_layer.models.keys.shape import refuse_if
 from one_layer.system.errors import UserError
 
 
@@ -39,20 +39,28 @@ class Head(NamedTuple):
     norm: bool = False
 
 
-@dataclass(frozen=True)
-class Family:
-    """One kind of network.
+class Family(ABC):
+    """One kind of network: which of `encoder` and `decoder` it has (`stacks`), its embeddings, and its trained heads."""
 
-    `stacks`: which of `encoder` and `decoder` it has. `tables` and `heads`: its embeddings and its trained heads. `check` raises
-    UserError for a config that does not fit the family.
-    """
+    stacks: ClassVar[tuple[str, ...]]
 
-    name: str
-    stacks: tuple[str, ...]
-    tables: Callable[[ModelKeys], Iterator[Table]]
-    heads: Callable[[ModelKeys], Iterator[Head]]
-    check: Callable[[ModelKeys], None]
-    describe: Callable[[ModelKeys], str]
+    def tables(self, config: ModelKeys) -> Sequence[Table]:
+        """The embeddings; by default one of the source, or of the target where there is no encoder."""
+        if "encoder" in self.stacks:
+            return (Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",)),)
+        return (Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",)),)
+
+    def heads(self, config: ModelKeys) -> Sequence[Head]:
+        """The trained heads; by default none."""
+        return ()
+
+    @abstractmethod
+    def check(self, config: ModelKeys) -> None:
+        """Raises: UserError for a config that does not fit the family."""
+
+    @abstractmethod
+    def describe(self, config: ModelKeys) -> str:
+        """A phrase for people."""
 
     def attentions(self, stack: str) -> tuple[str, ...]:
         """The attentions of a layer of `stack`, by the names of their modules. A decoder attends to an encoder if there is one."""
@@ -67,46 +75,117 @@ def family_named(name: str) -> Family:
     return FAMILIES[name]
 
 
-def _translation_tables(config: ModelKeys) -> Iterator[Table]:
-    if config.shared_embedding:
-        yield Table("shared_embedding", "shared/embedding", config.target_vocab, ("source", "target"))
-        return
-    yield Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",))
-    yield Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",))
+class _Encoder(Family):
+    """What an encoder alone needs; `what` names the network."""
+
+    stacks = ("encoder",)
+    what: ClassVar[str]
+
+    def check(self, config: ModelKeys) -> None:
+        _check_encoder(config)
+        refuse_if(
+            config.depth("decoder"),
+            f"model.decoder_layers is {config.decoder_layers}; {self.what} has only an encoder: give 0",
+        )
+        refuse_if(
+            config.shared_embedding, f"model.shared_embedding is True, but {self.what} has only one table: leave it out"
+        )
 
 
-def _no_heads(config: ModelKeys) -> Iterator[Head]:
-    return iter(())
+class _Translation(Family):
+    stacks = ("encoder", "decoder")
+
+    def tables(self, config: ModelKeys) -> Sequence[Table]:
+        if config.shared_embedding:
+            return (Table("shared_embedding", "shared/embedding", config.target_vocab, ("source", "target")),)
+        return (
+            Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",)),
+            Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",)),
+        )
+
+    def check(self, config: ModelKeys) -> None:
+        _check_encoder(config)
+        refuse_if(
+            not config.depth("decoder"),
+            f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1",
+        )
+        refuse_if(
+            config.positions != "sinusoidal" or config.embedding_norm,
+            f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
+            f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings",
+        )
+        refuse_if(
+            config.shared_embedding and config.source_vocab != config.target_vocab,
+            f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
+            f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off",
+        )
+
+    def describe(self, config: ModelKeys) -> str:
+        return f"translation model of {config.encoder_layers}+{config.decoder_layers} layers"
 
 
-def _check_translation(config: ModelKeys) -> None:
-    _check_encoder(config)
-    refuse_if(
-        not config.depth("decoder"),
-        f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1",
-    )
-    refuse_if(
-        config.positions != "sinusoidal" or config.embedding_norm,
-        f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
-        f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings",
-    )
-    refuse_if(
-        config.shared_embedding and config.source_vocab != config.target_vocab,
-        f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
-        f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off",
-    )
+class _Classifier(_Encoder):
+    what = "a classifier"
+
+    def heads(self, config: ModelKeys) -> Sequence[Head]:
+        return (
+            Head("head_dense", "head/dense", (config.d_model, config.d_model)),
+            Head("head_output", "head/output", (config.d_model, label_count(config))),
+        )
+
+    def check(self, config: ModelKeys) -> None:
+        super().check(config)
+        refuse_if(
+            label_count(config) < 2,
+            f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
+            "there must be at least 2 labels",
+        )
+
+    def describe(self, config: ModelKeys) -> str:
+        return f"classifier of {label_count(config)} labels with {config.encoder_layers} layers"
+
+
+class _Decoder(Family):
+    stacks = ("decoder",)
+
+    def check(self, config: ModelKeys) -> None:
+        refuse_if(
+            config.depth("encoder"),
+            f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0",
+        )
+        refuse_if(
+            not config.depth("decoder"),
+            f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1",
+        )
+        refuse_if(
+            config.positions == "frozen" or config.embedding_norm or config.shared_embedding,
+            f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
+            f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal or learned positions, no norm of "
+            "embeddings, and one table",
+        )
+
+    def describe(self, config: ModelKeys) -> str:
+        return f"decoder of {config.decoder_layers} layers"
+
+
+class _MaskedLM(_Encoder):
+    what = "a masked language model"
+
+    def tables(self, config: ModelKeys) -> Sequence[Table]:
+        return (Table("source_embedding", "encoder/embedding", config.source_vocab, ("source", "target")),)
+
+    def heads(self, config: ModelKeys) -> Sequence[Head]:
+        return (
+            Head("head_dense", "head/dense", (config.d_model, config.d_model), norm=True),
+            Head("head_output", "head/output", (config.d_model, config.source_vocab), tied=True),
+        )
+
+    def describe(self, config: ModelKeys) -> str:
+        return f"masked language model with {config.encoder_layers} layers"
 
 
 def _check_encoder(config: ModelKeys) -> None:
     refuse_if(not config.depth("encoder"), f"model.encoder_layers is {config.encoder_layers}; it must be at least 1")
-
-
-def _check_encoder_alone(config: ModelKeys, what: str) -> None:
-    _check_encoder(config)
-    refuse_if(
-        config.depth("decoder"), f"model.decoder_layers is {config.decoder_layers}; {what} has only an encoder: give 0"
-    )
-    refuse_if(config.shared_embedding, f"model.shared_embedding is True, but {what} has only one table: leave it out")
 
 
 def label_count(config: ModelKeys) -> int:
@@ -114,92 +193,9 @@ def label_count(config: ModelKeys) -> int:
     return config.target_vocab - UNK - 1
 
 
-def _classifier_tables(config: ModelKeys) -> Iterator[Table]:
-    yield Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",))
-
-
-def _classifier_heads(config: ModelKeys) -> Iterator[Head]:
-    yield Head("head_dense", "head/dense", (config.d_model, config.d_model))
-    yield Head("head_output", "head/output", (config.d_model, label_count(config)))
-
-
-def _check_classifier(config: ModelKeys) -> None:
-    _check_encoder_alone(config, "a classifier")
-    refuse_if(
-        label_count(config) < 2,
-        f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
-        "there must be at least 2 labels",
-    )
-
-
-def _decoder_tables(config: ModelKeys) -> Iterator[Table]:
-    yield Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",))
-
-
-def _check_decoder(config: ModelKeys) -> None:
-    refuse_if(
-        config.depth("encoder"),
-        f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0",
-    )
-    refuse_if(
-        not config.depth("decoder"),
-        f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1",
-    )
-    refuse_if(
-        config.positions == "frozen" or config.embedding_norm or config.shared_embedding,
-        f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
-        f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal or learned positions, no norm of "
-        "embeddings, and one table",
-    )
-
-
-def _masked_lm_tables(config: ModelKeys) -> Iterator[Table]:
-    yield Table("source_embedding", "encoder/embedding", config.source_vocab, ("source", "target"))
-
-
-def _masked_lm_heads(config: ModelKeys) -> Iterator[Head]:
-    yield Head("head_dense", "head/dense", (config.d_model, config.d_model), norm=True)
-    yield Head("head_output", "head/output", (config.d_model, config.source_vocab), tied=True)
-
-
-def _check_masked_lm(config: ModelKeys) -> None:
-    _check_encoder_alone(config, "a masked language model")
-
-
 FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        Family(
-            "translation",
-            ("encoder", "decoder"),
-            _translation_tables,
-            _no_heads,
-            _check_translation,
-            lambda config: f"translation model of {config.encoder_layers}+{config.decoder_layers} layers",
-        ),
-        Family(
-            "classifier",
-            ("encoder",),
-            _classifier_tables,
-            _classifier_heads,
-            _check_classifier,
-            lambda config: f"classifier of {label_count(config)} labels with {config.encoder_layers} layers",
-        ),
-        Family(
-            "decoder",
-            ("decoder",),
-            _decoder_tables,
-            _no_heads,
-            _check_decoder,
-            lambda config: f"decoder of {config.decoder_layers} layers",
-        ),
-        Family(
-            "masked_lm",
-            ("encoder",),
-            _masked_lm_tables,
-            _masked_lm_heads,
-            _check_masked_lm,
-            lambda config: f"masked language model with {config.encoder_layers} layers",
-        ),
-    )
+    "translation": _Translation(),
+    "classifier": _Classifier(),
+    "decoder": _Decoder(),
+    "masked_lm": _MaskedLM(),
 }

@@ -13,10 +13,11 @@ from typing import Any
 
 from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.freezing import words
+from one_layer.layers.groups import Group
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.settings import LayerSettings
 from one_layer.models.config import ModelConfig
-from one_layer.models.parts import Part, matrices
+from one_layer.models.parts import Part, Path, matrices
 
 _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions of the source
 
@@ -42,59 +43,58 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
     """
     alone = "encoder" not in config.network_family.stacks  # then the decoder reads `source`
     length = {"encoder": 0, "decoder": source} if alone else {"encoder": source, "decoder": target or 0}
-    tables = list(config.network_family.tables(config))
+    tables, table_leaf = config.network_family.tables(config), trained_leaf(config.table_kind, config.supermask)
     total, below, encoded = 0.0, False, False
     for stack in config.network_family.stacks:
         side = "source" if stack == "encoder" else "target"
         settings, encoded = config.stack(stack), below
-        below = any(_table_trains(config, table.name) for table in tables if side in table.sides)
+        below = any(_trains_at(config, (table.name,), table_leaf) for table in tables if side in table.sides)
         parts = {
-            group.letter: [p for p in matrices(config) if (p.stack, p.group) == (stack, group)]
+            group.letter: [p for p in matrices(config) if p.path[0] == stack and p.group == group]
             for group in settings.groups
         }
         for number, letter, recomputed in zip(settings.numbers, settings.pattern, settings.recomputed, strict=True):
-            trained = [_trains(config, part, number) for part in parts[letter]]
+            group = settings.group(letter)
+            trained = [_trains(config, group, part, number) for part in parts[letter]]
             skipped = letter == "R" and settings.backskip != "off"
-            layer = _Layer(settings.group(letter).layer, stack, rows, length, below and not skipped, encoded)
+            layer = _Layer(group.layer, stack, rows, length, below and not skipped, encoded)
             for part, its_own in zip(parts[letter], trained, strict=True):
                 layer.add(part, its_own)
                 total += _adapter(config, part, number)
             total += (1 - settings.layerdrop) * layer.operations(recomputed)
             below = below or layer.below
     for head in config.network_family.heads(config):
-        trains = config.freezing.trains(words((head.name, "kernel")))
+        trains = _trains_at(config, (head.name,), "kernel")
         total += (not head.tied) * (1 + below + trains) * 2 * rows * (target or 1) * head.shape[0] * head.shape[1]
         below = below or trains
     for table in tables:
         if "target" in table.sides:  # the output projection
-            products = 1 + below + _table_trains(config, table.name)
+            products = 1 + below + _trains_at(config, (table.name,), table_leaf)
             total += products * 2 * rows * length["decoder"] * table.rows * config.d_model
     return round(total)
 
 
 def _adapter(config: ModelConfig, part: Part, number: int) -> int:
     """The operations of an adapter's product, made once for an update, and of the gradients of its trained factors."""
-    if part.group.letter != config.main_letter or not config.adapter_rank:
+    if not part.main:
         return 0
-    trained = sum(config.freezing.trains(words((*part.path, each), number)) for each in ADAPTERS)
+    trained = sum(_trains_at(config, part.path, each, number) for each in ADAPTERS)
     return (1 + trained) * 2 * config.adapter_rank * part.shape[0] * part.shape[1]
 
 
-def _table_trains(config: ModelConfig, name: str) -> bool:
-    leaf = trained_leaf(config.table_kind, config.supermask)
-    return leaf is not None and config.freezing.trains(words((name, leaf)))
-
-
-def _trains(config: ModelConfig, part: Part, number: int) -> bool:
+def _trains(config: ModelConfig, group: Group, part: Part, number: int) -> bool:
     """Whether a matrix of layer `number` has a gradient: it, its mask, or what is trained beside that. What all layers share, a mask or a
     trained matrix, belongs to none of them."""
-    leaf = trained_leaf(part.group.layer.kind, config.supermask)
-    shared = part.group.one_mask if leaf == "scores" else part.group.one_weight
-    its_own = None if shared else number
-    beside = config.beside if part.group.letter == config.main_letter else ()
-    return (leaf is not None and config.freezing.trains(words((*part.path, leaf), its_own))) or any(
-        config.freezing.trains(words((*part.path, each), number)) for each in beside
+    leaf = trained_leaf(part.kind, config.supermask)
+    its_own = None if (group.one_mask if leaf == "scores" else group.one_weight) else number
+    beside = config.beside if part.main else ()
+    return _trains_at(config, part.path, leaf, its_own) or any(
+        _trains_at(config, part.path, each, number) for each in beside
     )
+
+
+def _trains_at(config: ModelConfig, path: Path, leaf: str | None, number: int | None = None) -> bool:
+    return leaf is not None and config.freezing.trains(words((*path, leaf), number))
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The matrices and norms of a layer, by the paths of their modules, with the roles that name them in recipes and tickets."""
+"""The matrices and norms of a model, by the paths of their modules, with the roles that name them in recipes and tickets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from one_layer.layers.groups import Group
-from one_layer.layers.pattern import numbers_of
 from one_layer.layers.settings import DIRECTIONS, GATES
 from one_layer.models.config import ModelConfig
 
@@ -14,63 +13,66 @@ Path = tuple[str, ...]
 
 
 class Part(NamedTuple):
-    """A matrix of one layer: the path of its module, its role, its shape [fan_in, fan_out], and the layer's stack and group."""
+    """A matrix: the path of its module, its role, its shape [fan_in, fan_out], its kind, and the group of a layer's matrix.
+
+    The kind is `trained`, `masked` or `fixed`; `given` for a fixed one that no recipe draws; or `tied` for the matrix of a head that is
+    the embedding, and so no array of its own. With `bias`, its outputs have a trained one. `main`: it belongs to the layers that a number
+    of layers stands for.
+    """
 
     path: Path
     role: str
     shape: tuple[int, int]
-    stack: str
-    group: Group
-
-    def per_layer(self, config: ModelConfig) -> int:
-        """The number of layers in the group."""
-        return group_size(config, self.stack, self.group)
-
-    def numbers(self, config: ModelConfig) -> tuple[int, ...]:
-        """The numbers of these layers among all of the group; some may be left out."""
-        return group_numbers(config, self.stack, self.group)
+    kind: str
+    bias: bool = False
+    group: Group | None = None
+    main: bool = False
 
 
 class NormPart(NamedTuple):
-    """A LayerNorm of one layer: the path of its module, its role, and the layer's stack and group."""
+    """A norm: the path of its module, its role, its kind, and the axes before the features of its scale and of its shift."""
 
     path: Path
     role: str
-    stack: str
-    group: Group
-
-
-def group_size(config: ModelConfig, stack: str, group: Group) -> int:
-    """The number of layers of a group."""
-    return config.pattern(stack).count(group.letter)
-
-
-def group_numbers(config: ModelConfig, stack: str, group: Group) -> tuple[int, ...]:
-    """The numbers, from 0, of the layers of a group that are not left out."""
-    return numbers_of(config.strings[stack], group.letter)
+    kind: str
+    features: int
+    scale: tuple[int, ...] = ()
+    shift: tuple[int, ...] = ()
 
 
 def matrices(config: ModelConfig) -> Iterator[Part]:
-    """The matrices of one layer of every group of every stack. Masked and trained ones are projections, which may have biases."""
+    """All matrices: of the heads, of one layer of every group of every stack, and the tables."""
+    for head in config.network_family.heads(config):
+        yield Part((head.name,), head.role, head.shape, "tied" if head.tied else "trained", bias=True)
     for stack, group in _groups(config):
+        of_layer = group.layer.kind, group.layer.bias, group, group.letter == config.main_letter
         for names, role, shape in _of_layer(config, stack, group):
-            yield Part((stack, group.name, *names), f"{_prefix(stack, group)}/{role}", shape, stack, group)
+            yield Part((stack, group.name, *names), f"{_prefix(stack, group)}/{role}", shape, *of_layer)
+    for table in config.network_family.tables(config):
+        yield Part((table.name,), table.role, (table.rows, config.d_model), config.table_kind)
+    if config.position_rows:
+        kind = "trained" if config.positions == "learned" else "given"
+        role = f"{config.network_family.stacks[0]}/position"  # models of one stack have such a table
+        yield Part(("position_embedding",), role, (config.position_rows, config.d_model), kind)
 
 
 def norms(config: ModelConfig) -> Iterator[NormPart]:
-    """The norms of one layer of every group of every stack: one for each block."""
-    for stack, group in _groups(config):
-        block = group.layer.block
-        for name in (*config.network_family.attentions(stack), "ffn") if block == "transformer" else (block,):
-            path, role = (stack, group.name, f"{name}_norm", "layer_norm"), f"{_prefix(stack, group)}/{name}/norm"
-            yield NormPart(path, role, stack, group)
-
-
-def final_norms(config: ModelConfig) -> Iterator[tuple[Path, str]]:
-    """Path and role of the norm after the last layer of each stack, in pre-LN models."""
+    """All norms: of the embeddings, after each pre-LN stack, of the heads, and of each block of one layer of each group."""
+    kind, width = str(config.norm), config.d_model
+    if config.embedding_norm:
+        yield NormPart(("embedding_norm", "layer_norm"), "encoder/embedding/norm", kind, width)
     for stack in config.network_family.stacks:
         if config.stack(stack).final_norm is not None:
-            yield (stack, "final_norm", "layer_norm"), f"{stack}/final/norm"
+            yield NormPart((stack, "final_norm", "layer_norm"), f"{stack}/final/norm", kind, width)
+    for head in config.network_family.heads(config):
+        if head.norm:
+            yield NormPart((f"{head.name}_norm", "layer_norm"), f"{head.role}/norm", "affine", head.shape[1])
+    for stack, group in _groups(config):
+        kind, block, layers = group.layer.norm, group.layer.block, (len(group.numbers),)
+        scale = () if config.share_norm_scale and group.shared_params and kind in ("affine", "rms") else layers
+        for name in (*config.network_family.attentions(stack), "ffn") if block == "transformer" else (block,):
+            path, role = (stack, group.name, f"{name}_norm", "layer_norm"), f"{_prefix(stack, group)}/{name}/norm"
+            yield NormPart(path, role, kind, width, scale, layers)
 
 
 def _groups(config: ModelConfig) -> Iterator[tuple[str, Group]]:

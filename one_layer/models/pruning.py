@@ -15,7 +15,6 @@ from one_layer.layers.freezing import STACKS
 from one_layer.layers.groups import has_layer_axis
 from one_layer.layers.pattern import left_out
 from one_layer.models.config import ModelConfig
-from one_layer.models.parts import group_numbers
 from one_layer.system.errors import UserError
 
 Variables = dict[str, Any]
@@ -54,15 +53,13 @@ def kept_layers(config: ModelConfig) -> dict[str, str]:
 def _of_module(config: ModelConfig, smaller: ModelConfig, name: str, module: Variables) -> Variables:
     if name not in STACKS:
         return module
-    left = {group.name for group in smaller.stack(name).groups}
-    groups = {group.name: group for group in config.stack(name).groups}
+    groups, left = ({group.name: group.numbers for group in each.stack(name).groups} for each in (config, smaller))
     found = {}
     for part, tree in module.items():
         if part not in groups:  # the norm after the last layer
             found[part] = tree
         elif part in left:
-            before, after = (group_numbers(each, name, groups[part]) for each in (config, smaller))
-            found[part] = _of_layers(tree, [before.index(number) for number in after])
+            found[part] = _of_layers(tree, [groups[part].index(number) for number in left[part]])
     return found
 
 

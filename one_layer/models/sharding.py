@@ -73,7 +73,7 @@ class Devices:
             sharding = getattr(leaf, "sharding", None)
             if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, Mesh):
                 return cls(sharding.mesh)
-        return cls(_mesh_of_one(jax.devices()[0]))
+        return cls(Mesh(np.array([[jax.devices()[0]]]), (DATA, MODEL)))
 
     @property
     def many(self) -> bool:
@@ -269,10 +269,6 @@ def fetch(tree: Tree) -> Tree:
     if all(leaf.is_fully_addressable or leaf.is_fully_replicated for leaf in leaves):
         return jax.device_get(tree)
     return multihost_utils.process_allgather(tree, tiled=True)
-
-
-def _mesh_of_one(device: Any) -> Mesh:
-    return Mesh(np.array([[device]]), (DATA, MODEL))
 
 
 def _module(path: Path) -> str:

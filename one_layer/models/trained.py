@@ -140,17 +140,9 @@ def _check_names(config: ModelConfig, every: dict[Path, Shape]) -> None:
 
 
 def _describe(known: set[frozenset[str]]) -> str:
-    """The names that parts with these words have, with examples for layers, if some arrays belong to one, and for joined words."""
+    """The names that parts with these words have, with examples if some arrays belong to one layer."""
     named = [word for word in WORDS if any(word in each for each in known)]
-    layers = {
-        stack: [int(word) for each in known if {stack, "ffn"} <= each for word in each if word.isdecimal()]
-        for stack in STACKS
-        if any({stack, "ffn"} <= each for each in known)
-    }
-    if layers:
-        stack = max(layers, key=lambda each: bool(layers[each]))  # the first one with numbers, else the first one
-        if layers[stack]:
-            stack = f"{stack}.{max(layers[stack])}"
-            named.append(f"a layer such as {stack}")
-        named.append(f"words joined by dots such as {stack}.ffn")
+    layers = [f"{stack}.{word}" for stack in STACKS for each in known if {stack, "ffn"} <= each for word in each]
+    if layer := max((name for name in layers if name[-1].isdecimal()), default=""):
+        named += [f"a layer such as {layer}", f"words joined by dots such as {layer}.ffn"]
     return ", ".join(named)

@@ -23,7 +23,7 @@ from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.trees import unflatten_dict
 from one_layer.models.config import ModelConfig
-from one_layer.models.parts import Part, final_norms, group_numbers, group_size, matrices, norms
+from one_layer.models.parts import Part, matrices, norms
 from one_layer.models.sharding import Devices
 
 _SCORE = 0.5  # the value of constant scores, as in the reference
@@ -89,23 +89,29 @@ class _Constant:
 @lru_cache(maxsize=64)  # a program is asked for the parts of one model many times
 def _parts(config: ModelConfig) -> Mapping[Path, Recipe | _Constant]:
     """How every variable is made, by collection and path."""
-    parts: dict[Path, Recipe | _Constant] = {}
-    kinds = _kinds(config)
-    for path, recipe in recipes(config).items():
-        leaf = trained_leaf(kinds[path], config.supermask)
-        elsewhere = bool(config.embedding_path) and path[-1].endswith("embedding")
+    found: dict[Path, Recipe | _Constant] = {}
+    for part in matrices(config):
+        path, recipe, leaf = part.path, _recipe(config, part), trained_leaf(part.kind, config.supermask)
         if leaf == "kernel":
-            parts["params", *path, "kernel"] = recipe
-        elif elsewhere:
-            parts["frozen", *path, "kernel"] = _Constant(recipe.shape, math.nan)
-        else:
-            parts["random", *path, "kernel"] = recipe
+            found["params", *path, "kernel"] = recipe
+        elif config.embedding_path and path[-1].endswith("embedding"):
+            found["frozen", *path, "kernel"] = _Constant(part.shape, math.nan)
+        elif part.kind != "tied":
+            found["random", *path, "kernel"] = recipe
         if leaf == "scores":
-            parts["params", *path, "scores"] = _scores(config, path, recipe)
-    if config.positions == "frozen":
-        shape = (config.position_rows, config.d_model)
-        parts["frozen", "position_embedding", "kernel"] = _Constant(shape, math.nan)
-    return parts | _biases(config) | _beside(config) | _norms(config)
+            found["params", *path, "scores"] = _scores(config, part, recipe)
+        layers = (len(part.group.numbers),) if part.group else ()
+        if part.bias:
+            found["params", *path, "bias"] = _Constant((*layers, part.shape[1]), 0.0)
+        if part.main:
+            found |= {("params", *path, name): made for name, made in _beside(config, part).items()}
+    for norm in norms(config):
+        collection = "frozen" if norm.kind == "frozen" else "params"
+        if norm.kind not in ("plain", "rms_plain"):
+            found[collection, *norm.path, "scale"] = _Constant((*norm.scale, norm.features), 1.0)
+        if norm.kind in ("affine", "frozen"):
+            found[collection, *norm.path, "bias"] = _Constant((*norm.shift, norm.features), 0.0)
+    return found
 
 
 def recipes(config: ModelConfig) -> dict[Path, Recipe]:
@@ -117,63 +123,36 @@ def recipes(config: ModelConfig) -> dict[Path, Recipe]:
     scaled by keep, and embeddings have a zero row at pad. Dense models, and trained layers beside masked ones, are initialised as in
     fairseq. Matrices of reservoirs are orthogonal (arXiv 2012.15045, section 2).
     """
-    found: dict[Path, Recipe] = {}
-    for head in config.network_family.heads(config):
-        if not head.tied:
-            found[head.name,] = Recipe(head.role, head.shape, "xavier_uniform")
-    for part in matrices(config):
-        scheme, scale = _scheme(config, part)
-        layers = None if part.group.one_weight else drawn_layers(part.numbers(config))
-        found[part.path] = Recipe(part.role, part.shape, scheme, scale, layers=layers)
-    for table in config.network_family.tables(config):
-        path, role, shape = (table.name,), table.role, (table.rows, config.d_model)
-        if config.embedding == "trained" or not config.masked:
-            found[path] = Recipe(role, shape, "normal", zero_row=PAD)
-        else:
-            scale = _keep_scale(config) if config.embedding == "masked" else 1.0
-            zero_row = PAD if config.reference else None
-            scheme = config.init_embedding or config.init_scheme
-            found[path] = Recipe(role, shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
-    if config.positions == "learned":
-        shape = (config.position_rows, config.d_model)
-        found["position_embedding",] = Recipe(_position_role(config), shape, "normal", zero_row=PAD)
-    return found
+    return {part.path: _recipe(config, part) for part in matrices(config) if part.kind not in ("tied", "given")}
 
 
 def roles(config: ModelConfig) -> dict[Path, str]:
     """The role of every module that has variables, by its path. A role does not change when a module is renamed."""
-    found = {path: recipe.role for path, recipe in recipes(config).items()}
-    found |= {norm.path: norm.role for norm in norms(config)}
-    found |= dict(final_norms(config))
-    for head in config.network_family.heads(config):
-        found |= {(head.name,): head.role, (f"{head.name}_norm", "layer_norm"): f"{head.role}/norm"}
-    return found | {
-        ("embedding_norm", "layer_norm"): "encoder/embedding/norm",
-        ("position_embedding",): _position_role(config),
-    }
+    return {part.path: part.role for part in matrices(config)} | {norm.path: norm.role for norm in norms(config)}
 
 
-def _position_role(config: ModelConfig) -> str:
-    """The role of the table of positions, which models of one stack have."""
-    return f"{config.network_family.stacks[0]}/position"
+def _recipe(config: ModelConfig, part: Part) -> Recipe:
+    if part.group:
+        layers = None if part.group.one_weight else drawn_layers(part.group.numbers)
+        return Recipe(part.role, part.shape, *_scheme(config, part, part.group.layer.convolution), layers=layers)
+    if not part.path[-1].endswith("embedding"):
+        return Recipe(part.role, part.shape, "xavier_uniform")
+    if part.kind == "trained" or not config.masked:
+        return Recipe(part.role, part.shape, "normal", zero_row=PAD)
+    scale = _keep_scale(config) if part.kind == "masked" else 1.0
+    zero_row = PAD if config.reference else None
+    scheme = config.init_embedding or config.init_scheme
+    return Recipe(part.role, part.shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
 
 
-def _kinds(config: ModelConfig) -> dict[Path, str]:
-    """Whether each matrix is `trained`, `masked` or `fixed`."""
-    found: dict[Path, str] = {(head.name,): "trained" for head in config.network_family.heads(config)}
-    found |= {(table.name,): config.table_kind for table in config.network_family.tables(config)}
-    found["position_embedding",] = "trained"  # those of frozen positions are no recipe's
-    return found | {part.path: part.group.layer.kind for part in matrices(config)}
-
-
-def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
+def _scheme(config: ModelConfig, part: Part, convolution: str) -> tuple[str, float]:
     """Scheme and scale of a matrix of a layer."""
-    kind, name = part.group.layer.kind, part.path[-1]
-    if kind == "fixed":
+    name = part.path[-1]
+    if part.kind == "fixed":
         # The kernels of a lightweight convolution are no projection; the code of Wu et al. 2019 draws them so.
-        kernels = name == "kernels" and part.group.layer.convolution == "lightweight"
+        kernels = name == "kernels" and convolution == "lightweight"
         return ("xavier_uniform" if kernels else ORTHOGONAL), 1.0
-    masked = kind == "masked"
+    masked = part.kind == "masked"
     if config.init_attention != "scheme" or not masked:
         scheme = "xavier_constant" if masked and config.init_attention == "xavier_constant" else "xavier_uniform"
         if name in ("query", "key", "value"):
@@ -201,15 +180,12 @@ def _found_scale(config: ModelConfig) -> float:
     return _keep_scale(config)
 
 
-def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Constant:
-    """How the scores of the matrix at `path` are made, by `score_init`; every layer has its own unless the layers share one mask.
+def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe | _Constant:
+    """How the scores of a matrix are made, by `score_init`; every layer has its own unless the layers share one mask.
 
     U(±1/√fan_in) is Kaiming uniform with a = √5, which has 1/√6 of the usual bound.
     """
-    layers = None
-    if not path[-1].endswith("embedding") and config.sharing != "masks":
-        group = next(part.group for part in matrices(config) if part.path == path)
-        layers = drawn_layers(group_numbers(config, path[0], group))
+    layers = drawn_layers(part.group.numbers) if part.group and config.sharing != "masks" else None
     role = f"{recipe.role}/scores"
     if config.score_init == "uniform":
         scale = math.sqrt(1 / 6)
@@ -218,57 +194,16 @@ def _scores(config: ModelConfig, path: Path, recipe: Recipe) -> Recipe | _Consta
     return _Constant(noise.whole_shape, _SCORE, noise if config.score_init == "constant_noisy" else None)
 
 
-def _biases(config: ModelConfig) -> dict[Path, _Constant]:
-    """The biases of heads and projections, all 0. In stacks the layer axis is first."""
-    heads = config.network_family.heads(config)
-    found: dict[Path, _Constant] = {("params", head.name, "bias"): _Constant(head.shape[1:], 0.0) for head in heads}
-    for part in matrices(config):
-        if part.group.layer.bias:
-            found["params", *part.path, "bias"] = _Constant((part.per_layer(config), part.shape[1]), 0.0)
-    return found
-
-
-def _beside(config: ModelConfig) -> dict[Path, Recipe | _Constant]:
-    """What is trained beside the masks of the layers, with the layer axis first: gains of 1, and adapters whose products are 0."""
-    found: dict[Path, Recipe | _Constant] = {}
-    for part in matrices(config):
-        if part.group.letter != config.main_letter:
-            continue
-        path, (rows, columns) = ("params", *part.path), part.shape
-        sizes = dict(zip(GAINS["both"], part.shape, strict=True))
-        for name in GAINS[config.gains]:
-            found[*path, name] = _Constant((part.per_layer(config), sizes[name]), 1.0)
-        if rank := config.adapter_rank:
-            layers = drawn_layers(part.numbers(config))
-            found[*path, ADAPTER_IN] = Recipe(f"{part.role}/adapter", (rank, rows), "normal", layers=layers)
-            found[*path, ADAPTER_OUT] = _Constant((part.per_layer(config), rank, columns), 0.0)
-    return found
-
-
-def _norms(config: ModelConfig) -> dict[Path, _Constant]:
-    """The scales (1) and shifts (0) of the norms. In layers the layer axis is first, unless the layers share trained scales."""
-    found: dict[Path, _Constant] = {}
-    ends = [("embedding_norm", "layer_norm")] if config.embedding_norm else []
-    for path in (*ends, *(path for path, _ in final_norms(config))):
-        found |= _norm(path, str(config.norm), config.d_model)
-    for head in config.network_family.heads(config):
-        if head.norm:
-            found |= _norm((f"{head.name}_norm", "layer_norm"), "affine", head.shape[1])
-    for path, _, stack, group in norms(config):
-        layers = (group_size(config, stack, group),)
-        shared = config.share_norm_scale and group.shared_params and group.layer.norm in ("affine", "rms")
-        found |= _norm(path, group.layer.norm, config.d_model, () if shared else layers, layers)
-    return found
-
-
-def _norm(
-    path: Path, kind: str, features: int, scale: tuple[int, ...] = (), shift: tuple[int, ...] = ()
-) -> dict[Path, _Constant]:
-    """The scale and shift of one norm, with these axes before the features."""
-    if kind in ("plain", "rms_plain"):
-        return {}
-    collection = "frozen" if kind == "frozen" else "params"
-    found = {(collection, *path, "scale"): _Constant((*scale, features), 1.0)}
-    if kind != "rms":
-        found[collection, *path, "bias"] = _Constant((*shift, features), 0.0)
+def _beside(config: ModelConfig, part: Part) -> dict[str, Recipe | _Constant]:
+    """What is trained beside the mask of a layer's matrix, with the layer axis first: gains of 1, and adapters whose products are 0."""
+    assert part.group
+    numbers, rank = part.group.numbers, config.adapter_rank
+    sizes = dict(zip(GAINS["both"], part.shape, strict=True))
+    found: dict[str, Recipe | _Constant] = {
+        name: _Constant((len(numbers), sizes[name]), 1.0) for name in GAINS[config.gains]
+    }
+    if rank:
+        shape = (rank, part.shape[0])
+        found[ADAPTER_IN] = Recipe(f"{part.role}/adapter", shape, "normal", layers=drawn_layers(numbers))
+        found[ADAPTER_OUT] = _Constant((len(numbers), rank, part.shape[1]), 0.0)
     return found

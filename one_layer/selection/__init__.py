@@ -1,1 +1,1 @@
-"""How `one_layer.supermask` finds the weights that survive: `counting` has the k largest, without a sort; `bits` reads packed masks."""
+"""How `one_layer.supermask` finds the weights that survive: `counting` has the k largest, without a sort."""

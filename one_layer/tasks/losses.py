@@ -1,22 +1,30 @@
-"""The training objective: label-smoothed cross entropy, summed over target tokens (without pads) or over texts; and what a teacher adds."""
+"""The training objective: label-smoothed cross entropy, summed over target tokens (without pads) or over texts; and what a teacher adds.
+
+Scores of batches have sums over targets too: `summed` is the loop that adds them, in float64.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Float64, Int
 
 from one_layer.data.special_tokens import PAD, UNK
+from one_layer.models import ModelConfig, build
+from one_layer.models.sharding import Devices
 from one_layer.system.errors import UserError
 
 TOP_K = 16  # a teacher's probabilities of each target, the largest ones
 _LEAST = 1e-6  # of the probability of all classes that a teacher's file leaves out: float32 has no more digits beside 1
 
 AnyArray = Array | np.ndarray
+Sums = tuple[Array, ...]
 Smoothing = float | Float[Array, ""]  # in [0, 1); traced where one program trains several runs
 
 
@@ -93,3 +101,43 @@ class Distil:
         own_others = jnp.maximum(1 - jnp.exp(log_p).sum(axis=-1), _LEAST)
         cross = -jnp.sum(p * log_p) - jnp.sum(others * jnp.log(own_others))
         return (1.0 - self.weight) * label_loss + self.weight * cross
+
+
+@lru_cache(maxsize=8)  # all that a process scores with one model share what is traced and compiled
+def nll_program(model: ModelConfig, inputs: tuple[str, ...], right: bool = False) -> Any:
+    """The program (variables, batch) -> (nll in nats, targets), for `summed`.
+
+    `inputs` are the arrays of the batch that the network takes. `right`: also the targets whose most probable token is right.
+    """
+    network = build(model)
+
+    def sums(variables: dict[str, Any], batch: dict[str, Array]) -> Sums:
+        logits: Any = network.apply(variables, *(batch[name] for name in inputs))
+        _, nll, targets = label_smoothed_nll(logits, batch["target"], 0.0)
+        if not right:
+            return nll, targets
+        hits = jnp.sum((jnp.argmax(logits, -1) == batch["target"]) & (batch["target"] != PAD))
+        return nll, targets, hits.astype(jnp.float32)
+
+    return jax.jit(sums)
+
+
+def summed(
+    program: Callable[[Any, dict[str, Any]], Sums],
+    variables: dict[str, Any],
+    batches: Iterable[dict[str, np.ndarray]],
+    between: Callable[[], None],
+    scored: Callable[[], object] = lambda: None,
+) -> Float64[np.ndarray, "sums"]:
+    """The sums of what `program(variables, batch)` returns, over all batches. A target that is a pad must count nothing.
+
+    `between` is called before every batch, and `scored` after it. There must be a batch.
+    """
+    devices, sums = Devices.holding(variables), list[Sums]()
+    for batch in batches:
+        between()
+        jax.block_until_ready(sums[-1:])  # a batch is computed while the next one is made; `between` is not far ahead
+        filled = {name: devices.rows(array, PAD if name == "target" else None) for name, array in batch.items()}
+        sums.append(program(variables, filled))
+        scored()
+    return np.sum(np.asarray(jax.device_get(sums), np.float64), axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jaxtyping import Array, Float
 
@@ -17,14 +17,37 @@ from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Distil, Smoothing, label_smoothed_nll
 from one_layer.tasks.model import TrainedModel
-from one_layer.tasks.paired import Paired
 from one_layer.tasks.work import Work, encoder_work
+
+if TYPE_CHECKING:
+    from one_layer.data.reader import ParallelReader
 
 Variables = dict[str, Any]
 Batch = dict[str, Array]
 Sums = dict[str, Float[Array, ""]]
 Between = Callable[[], None]
+FEWEST = 10  # lines that must differ between two models: with fewer, resampling says nothing
 Validator = Callable[[Variables, dict[str, Variables], Between], dict[str, float]]
+
+
+class Paired(NamedTuple):
+    """The scores of two models: of all lines together (`totals`), and for each line (`lines`), always the first model's first.
+
+    More is better. `measure` says what was measured. `p` is the probability of a difference at least as large where the models are
+    equally good, by `test`; None where fewer than `FEWEST` lines differ, or where the measure cannot measure this text.
+    """
+
+    measure: str
+    totals: tuple[float, float]
+    lines: list[tuple[float, float]]
+    p: float | None = None
+    test: str = ""
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many lines the first model has better, how many the second, and how many have equal scores."""
+        first, second = (sum(each[place] > each[1 - place] for each in self.lines) for place in (0, 1))
+        return first, second, len(self.lines) - first - second
 
 
 def check_positions(model: ModelConfig, key: str, longest: int) -> None:
@@ -66,9 +89,19 @@ class Task(ABC):
     def selectable(self, data: DataConfig, settings: Any) -> tuple[str, ...]:
         """The values of `validator`, without `valid/`, that may select the best checkpoint. For all but `nll`, higher is better."""
 
-    @abstractmethod
+    def reader(self) -> ParallelReader:
+        """How text is read; by default as pairs of sentences."""
+        from one_layer.data.loading import PARALLEL  # late: one line is translated without it
+
+        return PARALLEL
+
     def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
         """All splits as ids. `saved`: the vocabularies and codes of a resumed run. Raises: UserError for files that cannot be used."""
+        from one_layer.data import loading
+
+        if saved is None:
+            return loading.load(data, reader=self.reader())
+        return loading.load(data, saved.vocabularies, saved.codes, self.reader(), saved.steps)
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """All splits as ids of the vocabularies of another run's model, for fine-tuning. Raises: UserError if the model has no such ids."""
@@ -83,9 +116,11 @@ class Task(ABC):
             )
         return self.corpus(data, source.assets)
 
-    @abstractmethod
     def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
         """The scored splits, without the training text. `wanted`: `valid`, one test set, `test` for all test sets, or empty for all."""
+        from one_layer.data import loading
+
+        return loading.load_scored(data, saved.vocabularies, saved.codes, wanted, self.reader(), saved.steps)
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
         """The endless sequence of updates that training reads."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -17,28 +17,12 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import not_finite, prepared
-from one_layer.tasks.protocol import Task, Validator, check_positions
+from one_layer.tasks.protocol import Between, Task, Validator, Variables, check_positions
 
-Variables = dict[str, Any]
-
-
-class Scorer(ABC):
-    """Scores texts. Its program is compiled once, because all batches have one shape."""
-
-    @abstractmethod
-    def __call__(
-        self,
-        variables: Variables,
-        text: Stream,
-        title: str,
-        between: Callable[[], None] = lambda: None,
-        limit: int = 0,
-    ) -> dict[str, float]:
-        """The values of a text by name, among them `nll` in nats per target.
-
-        `between` is called before every batch. `limit`: only so many tokens (0: all). It is fastest if `variables` have their masks
-        applied already (`prepared`).
-        """
+# (variables, text, title, between, limit) -> the values of a text by name, among them `nll` in nats per target. `between` is called before
+# every batch. `limit`: only so many tokens (0: all). It is fastest if the variables have their masks applied already (`prepared`). Its
+# program is compiled once, because all batches have one shape.
+Scorer = Callable[[Variables, Stream, str, Between, int], dict[str, float]]
 
 
 class StreamTask(Task):
@@ -67,9 +51,7 @@ class StreamTask(Task):
         """Measures what `scorer` does of the validation text, or of its first `evaluation.valid_tokens` tokens: `valid/nll` and so on."""
         score, text = self.scorer(model, data, settings, corpus), stream_corpus.stream(corpus.valid)
 
-        def values(
-            params: Variables, fixed: dict[str, Variables], between: Callable[[], None] = lambda: None
-        ) -> dict[str, float]:
+        def values(params: Variables, fixed: dict[str, Variables], between: Between = lambda: None) -> dict[str, float]:
             found = score(prepared(model, {"params": params, **fixed}), text, "valid", between, settings.valid_tokens)
             return {f"valid/{name}": value for name, value in found.items() if name != "masked"}
 

@@ -18,11 +18,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from one_layer.models import recipes
-from one_layer.models.config import ModelConfig
-from one_layer.tickets import content as ticket_content
-from one_layer.tickets import file as ticket_file
 from one_layer.tickets.coats import nested_bits
-from one_layer.tickets.content import Ticket
+from one_layer.tickets.settings import Settings
 from one_layer.tickets.ticket import describe_checkpoint, read
 
 _EXPLAINED = (
@@ -57,31 +54,18 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Inspection:
-    """The matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text.
+    """The settings and matrices of a ticket, and the bytes of the whole file, of arrays other than masks, and of text."""
 
-    `checkpoint` is the name of the checkpoint of update `step`; empty where the ticket does not say it.
-    """
-
-    config: ModelConfig
-    seed: int
-    step: int
+    settings: Settings
     matrices: tuple[Matrix, ...]
     total: int
     arrays: int
     text: int
-    checkpoint: str = ""
-    unicode: str = ""
 
 
-def inspect(ticket: Ticket | str | Path) -> Inspection:
-    """Inspects a ticket's file, or the file that `save` would write for a `Ticket`.
-
-    Raises: UserError as `one_layer.tickets.ticket.load` does.
-    """
-    if isinstance(ticket, Ticket):
-        file = ticket_file.from_bytes(ticket_content.to_bytes(ticket)[0])
-    else:
-        file, ticket = read(ticket)
+def inspect(path: str | Path) -> Inspection:
+    """Inspects a ticket's file. Raises: UserError as `one_layer.tickets.ticket.load` does."""
+    file, ticket = read(path)
     sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
     matrices = []
     nested = nested_bits(ticket.masks, ticket.config)
@@ -93,13 +77,9 @@ def inspect(ticket: Ticket | str | Path) -> Inspection:
             made = f"{drawn.recipe.scheme} × {drawn.recipe.scale:.4g}" if drawn else "stored"
             shared = ticket.config.sharing == "weights"
             matrices.append(_matrix(recipe.role, made, recipe.shape, masks, stored, shared))
-    masks_and_text = sum(size for name, size in sizes.items() if name.startswith(("mask/", "sign/", "coat", "text/")))
     text = sum(size for name, size in sizes.items() if name.startswith("text/"))
-    arrays = sum(sizes.values()) - masks_and_text
-    sizes_of = (file.total, arrays, text)
-    return Inspection(
-        ticket.config, ticket.seed, ticket.step, tuple(matrices), *sizes_of, ticket.checkpoint, ticket.unicode
-    )
+    arrays = sum(sizes.values()) - text - sum(matrix.stored for matrix in matrices)
+    return Inspection(ticket, tuple(matrices), file.total, arrays, text)
 
 
 def masks(inspection: Inspection) -> list[dict[str, Any]]:
@@ -113,8 +93,8 @@ def masks(inspection: Inspection) -> list[dict[str, Any]]:
 
 def describe(inspection: Inspection) -> str:
     """A table for people: one row per matrix, the sums, and an explanation of both. A dense model has the sums alone."""
-    config, masked = inspection.config, any(matrix.density for matrix in inspection.matrices)
-    checkpoint = describe_checkpoint(inspection.step, inspection.checkpoint)
+    ticket, masked = inspection.settings, any(matrix.density for matrix in inspection.matrices)
+    config, checkpoint = ticket.config, describe_checkpoint(ticket.step, ticket.checkpoint)
     head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
     rows = [head]
     for matrix in inspection.matrices:
@@ -143,8 +123,8 @@ def describe(inspection: Inspection) -> str:
     return "\n".join(
         [
             f"{config.weights} {config.network_family.describe(config)}, d_model {config.d_model}, ffn "
-            f"{config.ffn}, {config.heads} heads; seed {inspection.seed}, {checkpoint}",
-            f"{selected}embedding {config.embedding}{f'; text by Unicode {inspection.unicode}' if inspection.unicode else ''}",
+            f"{config.ffn}, {config.heads} heads; seed {ticket.seed}, {checkpoint}",
+            f"{selected}embedding {config.embedding}{f'; text by Unicode {ticket.unicode}' if ticket.unicode else ''}",
             "",
             *([*_aligned(rows), ""] if inspection.matrices else []),
             f"{inspection.total:,} bytes: {of_masks}other arrays {inspection.arrays:,}, vocabularies and "

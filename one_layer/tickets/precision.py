@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
@@ -37,10 +38,10 @@ def quantize(values: Float32[np.ndarray, "*rows columns"], precision: str) -> by
     """
     flat = np.ascontiguousarray(values, "<f4").reshape(-1, values.shape[-1])
     if precision == "bfloat16":
-        return _upper_half(flat).tobytes()
+        return flat.astype(jnp.bfloat16).tobytes()
     largest = LARGEST[precision]
     exact = np.abs(flat).max(axis=1, keepdims=True, initial=0.0) * np.float32(1 / largest)
-    scales = (_upper_half(exact).astype("<u4") << 16).view("<f4")
+    scales = exact.astype(jnp.bfloat16).astype("<f4")
     scales = np.where(scales < LEAST_STEP, np.float32(0.0), scales)
     divisors = np.where(scales > 0, scales, np.float32(1.0))
     numbers = np.clip(np.rint(flat / divisors), -largest, largest).astype(np.int8)
@@ -51,18 +52,12 @@ def dequantize(precision: str, code: bytes, shape: tuple[int, ...]) -> Float32[n
     """The values of a `code` of `stored_bytes(precision, shape)` bytes."""
     count = math.prod(shape)
     if precision == "bfloat16":
-        return (np.frombuffer(code, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+        return np.frombuffer(code, jnp.bfloat16).astype(np.float32).reshape(shape)
     rows = math.prod(shape[:-1])
     scales = np.frombuffer(code, "<f4", rows).reshape(*shape[:-1], 1)
     stored = np.frombuffer(code, np.uint8, offset=4 * rows)
     numbers = stored.view(np.int8) if precision == "int8" else _numbers(stored)[:count]
     return numbers.reshape(shape).astype(np.float32) * scales
-
-
-def _upper_half(values: Float32[np.ndarray, "..."]) -> np.ndarray:
-    """The upper 16 bits of the nearest bfloat16 numbers, ties to even."""
-    bits = values.view("<u4").astype(np.uint64)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("<u2")
 
 
 def _halves(numbers: np.ndarray) -> bytes:

@@ -136,7 +136,7 @@ def _check_section(name: str, section: Any, longest: int = _LONGEST_STRING, larg
     for key, value in section.items():
         if not _plain(value, _LONGEST_LABELS if (name, key) == ("data", "labels") else longest, largest):
             raise UserError(
-                f"{name}.{key} is {_described(value)}; a ticket's settings are numbers up to 2**40, texts of at most {_LONGEST_STRING:,} "
+                f"{name}.{key} is {value!r:.60}; a ticket's settings are numbers up to 2**40, texts of at most {_LONGEST_STRING:,} "
                 f"characters ({_LONGEST_LABELS:,} for data.labels, optim and train) and lists of at most {_LONGEST_LIST} texts"
             )
 
@@ -239,13 +239,6 @@ def _plain(value: Any, longest: int = _LONGEST_STRING, largest: float = _LARGEST
     if isinstance(value, str):
         return len(value) <= longest
     return value is None or (isinstance(value, (bool, int, float)) and abs(value) <= largest)
-
-
-def _described(value: Any) -> str:
-    """A value that is too long or of another type, in a few words."""
-    if isinstance(value, str):
-        return f"a text of {len(value):,} characters"
-    return f"the number {value!r:.40}" if isinstance(value, (int, float)) else "a list or an object"
 
 
 def _check_names(data: DataConfig) -> None:

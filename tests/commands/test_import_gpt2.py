@@ -12,7 +12,7 @@ import pytest
 from configs import lm
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build
-from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.models.decoding import CausalDecoder
 from one_layer.runs.model_of import with_model_of
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve

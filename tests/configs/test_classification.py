@@ -22,12 +22,11 @@ ROBERTA = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24)}
 )
 def test_every_argument_gives_the_run_that_it_names(module, argument):
     run = resolve(module.get_config(argument).to_dict())
-    task = TASKS[module.__name__.removeprefix("configs.")]
+    name = module.__name__.removeprefix("configs.")
+    task = TASKS[name]
     size = argument.rpartition("_")[2]
     model = run.model_config(50_265, 4 + len(task.labels))
-    assert (
-        run.task.name == "classification" and run.data.labels == task.name and run.data.tfds_name == f"glue/{task.name}"
-    )
+    assert run.task.name == "classification" and run.data.labels == name and run.data.tfds_name == f"glue/{name}"
     assert (
         model.family == "classifier"
         and label_count(model) == len(task.labels)

@@ -14,10 +14,10 @@ from one_layer import tickets
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.importers import ctranslate2_weights, engines
 from one_layer.models import ModelConfig, build
-from one_layer.models.inputs import embedded, positions
+from one_layer.models.networks import embedded, positions
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
-from one_layer.tasks.translation.search import search
+from one_layer.tasks.translation.generate import search
 from tests import ROOT
 from tests.tiny_tickets import ticket_of
 

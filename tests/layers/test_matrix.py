@@ -10,9 +10,9 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from one_layer.layers.dropout import Drop
-from one_layer.layers.materializing import Selecting, materialize, select
-from one_layer.layers.matrix import Embedding, Norm, Projection, embed, sinusoids
-from one_layer.supermask import Supermask, topk_mask
+from one_layer.layers.materializing import Selecting, select
+from one_layer.layers.matrix import Norm
+from one_layer.supermask import Supermask
 
 KEY = jax.random.key(0)
 
@@ -20,58 +20,6 @@ KEY = jax.random.key(0)
 def declared(module: nn.Module, *inputs) -> dict[tuple[str, ...], tuple[int, ...]]:
     shapes = jax.eval_shape(module.init, KEY, *inputs)
     return {path: leaf.shape for path, leaf in flatten_dict(shapes).items()}
-
-
-@pytest.mark.parametrize(
-    ("kind", "keep", "expected"),
-    [
-        ("trained", 0.5, {("params", "kernel")}),
-        ("trained", 1.0, {("params", "kernel")}),
-        ("fixed", 0.5, {("random", "kernel")}),
-        ("fixed", 1.0, {("random", "kernel")}),
-        ("masked", 0.5, {("random", "kernel"), ("params", "scores")}),
-        ("masked", 1.0, {("random", "kernel")}),
-    ],
-)
-def test_what_is_trained_and_what_is_random(kind, keep, expected):
-    x = jnp.ones((2, 3, 4))
-    assert declared(Projection(5, kind, Supermask(keep), False, "float32"), x) == dict.fromkeys(expected, (4, 5))
-    with_bias = declared(Projection(5, kind, Supermask(keep), True, "float32"), x)
-    assert with_bias == dict.fromkeys(expected, (4, 5)) | {("params", "bias"): (5,)}
-    assert declared(Embedding(7, 4, kind, Supermask(keep))) == dict.fromkeys(expected, (7, 4))
-
-
-def test_a_masked_projection_multiplies_by_what_the_mask_keeps():
-    rng = np.random.default_rng(0)
-    weights, scores = rng.standard_normal((2, 4, 5)).astype(np.float32)
-    x, bias = rng.standard_normal((2, 3, 4)).astype(np.float32), rng.standard_normal(5).astype(np.float32)
-    variables = {"params": {"scores": scores, "bias": bias}, "random": {"kernel": weights}}
-    kept = np.abs(scores) >= np.sort(np.abs(scores), axis=None)[20 - 6]  # keep 0.3 of 20
-    y = Projection(5, "masked", Supermask(0.3), True, "float32").apply(variables, jnp.asarray(x))
-    np.testing.assert_allclose(y, x @ (weights * kept) + bias, rtol=1e-5, atol=1e-6)
-    at_one = Projection(5, "masked", Supermask(1.0), False, "float32").apply(
-        {"random": {"kernel": jnp.asarray(weights)}}, jnp.asarray(x)
-    )
-    np.testing.assert_allclose(at_one, x @ weights, rtol=1e-5, atol=1e-6)
-
-
-def test_embeddings_are_scaled_by_the_root_of_the_width():
-    table = np.random.default_rng(0).standard_normal((7, 16)).astype(np.float32)
-    tokens = np.array([[3, 1, 3], [0, 6, 2]])
-    np.testing.assert_array_equal(embed(jnp.asarray(table), tokens), table[tokens] * np.float32(4.0))
-
-
-def test_sinusoids_are_sines_then_cosines_down_to_a_ten_thousandth():
-    length, width = 40, 12
-    table = sinusoids(length, width)
-    assert table.shape == (length, width) and table.dtype == np.float32
-    for position in (0, 1, 2, 39):
-        for i in range(width // 2):
-            angle = position * 10000.0 ** (-i / (width / 2 - 1))
-            assert table[position, i] == pytest.approx(np.sin(angle), abs=1e-6)
-            assert table[position, width // 2 + i] == pytest.approx(np.cos(angle), abs=1e-6)
-    assert table[1, width // 2 - 1] == pytest.approx(np.sin(1e-4))  # the last frequency, thanks to h - 1
-    np.testing.assert_array_equal(sinusoids(10, width), table[:10])
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean():
@@ -109,43 +57,6 @@ def test_norm_in_bfloat16_has_float32_statistics():
     np.testing.assert_allclose(np.asarray(y, np.float32), expected, rtol=2**-7, atol=1e-3)
 
 
-def test_materialize_replaces_scores_and_their_weights_by_the_products():
-    rng = np.random.default_rng(0)
-    alone, shared, several = (jnp.asarray(rng.standard_normal(s), jnp.float32) for s in [(4, 5), (4, 5), (3, 4, 5)])
-    one_score, scores, more = (jnp.asarray(rng.standard_normal(s), jnp.float32) for s in [(4, 5), (3, 4, 5), (3, 4, 5)])
-    variables = {
-        "params": {
-            "alone": {"scores": one_score},
-            "stack": {"shared": {"scores": scores, "bias": jnp.ones(5)}, "several": {"scores": more}},
-            "norm": {"scale": jnp.ones(5)},
-        },
-        "random": {
-            "alone": {"kernel": alone},
-            "stack": {"shared": {"kernel": shared}, "several": {"kernel": several}},
-            "frozen": {"kernel": jnp.ones((2, 2))},
-        },
-        "memory": {"untouched": jnp.ones(1)},
-    }
-    done = flatten_dict(materialize(variables, Supermask(0.4)), sep="/")
-    assert set(done) == {
-        "params/stack/shared/bias",
-        "params/norm/scale",
-        "random/frozen/kernel",
-        "materialized/alone/kernel",
-        "materialized/stack/shared/kernel",
-        "materialized/stack/several/kernel",
-        "memory/untouched",
-    }
-    expected = {
-        "alone": alone * topk_mask(one_score, 0.4),
-        "stack/shared": shared * jax.vmap(lambda s: topk_mask(s, 0.4))(scores),
-        "stack/several": several * jax.vmap(lambda s: topk_mask(s, 0.4))(more),
-    }
-    for name, product in expected.items():
-        np.testing.assert_array_equal(done[f"materialized/{name}/kernel"], product)
-    assert "scores" in variables["params"]["alone"], "the variables given must stay as they were"
-
-
 @pytest.mark.parametrize("together", [False, True])
 def test_masks_that_are_selected_together_are_those_of_each_matrix_alone(together):
     rng, mask = np.random.default_rng(0), Supermask(0.3)
@@ -161,10 +72,3 @@ def test_masks_that_are_selected_together_are_those_of_each_matrix_alone(togethe
     for path, entries in found.items():
         each = [mask.select(layer) for layer in scores[path].reshape(-1, *shapes[path][-2:])]
         np.testing.assert_array_equal(entries.reshape(-1, *shapes[path][-2:]), each)
-
-
-def test_materialize_leaves_a_model_without_masks_as_it_is():
-    variables = {"params": {"ffn": {"kernel": jnp.ones((2, 2))}}, "random": {"embedding": {"kernel": jnp.ones((2, 2))}}}
-    done = materialize(variables, Supermask(0.5))
-    assert jax.tree.all(jax.tree.map(jnp.array_equal, {n: done[n] for n in variables}, variables))
-    assert not done["materialized"]

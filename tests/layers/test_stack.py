@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax.traverse_util import flatten_dict, unflatten_dict
+from flax.traverse_util import flatten_dict
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer, Layer
 from one_layer.layers.dropout import Drop
@@ -15,6 +15,7 @@ from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, initialize
 from tests import mostly_slow
 from tests.compiling import jit
+from tests.tiny_tickets import shaken
 
 LAYERS = 3
 BASE = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=LAYERS, decoder_layers=LAYERS)
@@ -35,13 +36,7 @@ def stack_of(config: ModelConfig, side: str) -> Stack:
 
 def variables_of(config: ModelConfig, side: str) -> dict:
     """The variables of one side of the whole model, with no zeros or ones among them that could hide a mistake."""
-    both = flatten_dict(initialize(config, 0))
-    mine = {(path[0], *path[2:]): array for path, array in both.items() if path[1] == side}
-    noise = np.random.default_rng(1)
-    for path in mine:
-        if path[-1] in ("bias", "scale"):
-            mine[path] += noise.normal(0, 0.3, mine[path].shape).astype(np.float32)
-    return unflatten_dict(mine)
+    return shaken({name: tree[side] for name, tree in initialize(config, 0).items() if side in tree})
 
 
 def of_layer(config: ModelConfig, variables: dict, layer: int) -> dict:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from one_layer.models import ModelConfig, build, initialize
-from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.models.decoding import CausalDecoder
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
-from one_layer.tasks.translation.search import search
+from one_layer.tasks.translation.generate import search
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 from tests import mostly_slow

@@ -7,7 +7,7 @@ import pytest
 
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, by_role, recipes
-from one_layer.supermask import Supermask, kept_count
+from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tickets import variables as of_ticket
@@ -100,26 +100,6 @@ def test_a_model_without_masks_takes_none():
 
 def packed(mask: np.ndarray) -> np.ndarray:
     return np.packbits(mask.reshape(*mask.shape[:-2], -1), axis=-1, bitorder="little")
-
-
-def test_masks_of_scores_are_packed_layer_by_layer():
-    """As the ticket's documentation says; without the dynamic scale, which follows from the mask."""
-    signs = Supermask(selection="signed_threshold", threshold=0.5)
-    for mask, expected in (
-        (signs, {"mask": packed(np.abs(SCORES) > 0.5), "sign": packed(SCORES < -0.5)}),
-        (Supermask(selection="threshold", threshold=0.5, dynamic_scale=True), {"mask": packed(SCORES > 0.5)}),
-    ):
-        for part in (slice(None), slice(1), 0):  # three layers, one, and no axis for them
-            found = by_role.pack(by_role.select(SCORES[part], mask), mask)
-            assert found.keys() == expected.keys()
-            for kind, bits in expected.items():
-                np.testing.assert_array_equal(found[kind], bits[part])
-
-
-def test_scores_that_are_no_numbers_make_no_mask():
-    scores = np.where(np.arange(105).reshape(3, 5, 7) == 40, np.float32(np.nan), SCORES)
-    with pytest.raises(UserError, match="the scores are not numbers"):
-        by_role.select(scores, Supermask(selection="signed_threshold"))
 
 
 @pytest.mark.parametrize("drawn", [(5, 7), (3, 5, 7)])

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from one_layer.models import ModelConfig, build, initialize, shapes
-from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.models.decoding import CausalDecoder
 from one_layer.models.flops import update_flops
-from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 
 pytestmark = pytest.mark.slow
@@ -76,16 +75,3 @@ def test_flops_count_the_attention_to_itself_alone():
     c = config(weights="dense", decoder_layers=1)
     products = 2 * LENGTH * (4 * 16 * 16 + 2 * 16 * 24) + 2 * 2 * LENGTH * LENGTH * 16 + 2 * LENGTH * VOCAB * 16
     assert update_flops(c, 1, LENGTH) == 3 * products
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"encoder_layers": 1}, r"model\.encoder_layers is 1; a decoder alone has no encoder: give 0"),
-        ({"decoder_layers": 0}, r"model\.decoder_layers is 0; a decoder alone needs at least 1"),
-        ({"shared_embedding": True}, r"model\.shared_embedding=True"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
-        config(**changes)

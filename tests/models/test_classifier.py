@@ -20,7 +20,6 @@ from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.families import label_count
 from one_layer.models.flops import batch_flops, update_flops
-from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_nll
 from tests import mostly_slow, numpy_transformer
 from tests.compiling import jit
@@ -84,7 +83,7 @@ def test_the_head_drops_its_input_and_its_hidden_values_by_masks_of_their_own():
     assert set(one.ravel()) | set(two.ravel()) == {0.0, 2.0} and np.any(one != two)
 
     head, table = variables["params"], network.apply(variables, method=lambda module: module.source_embedding())
-    first = np.asarray(jit(partial(network.apply, method="encode"))(variables, table, TEXTS))
+    first = np.asarray(jit(partial(network.apply, method="encoded"))(variables, table, TEXTS))
     hidden = np.tanh(one * first[:, 0] @ head["head_dense"]["kernel"]) * two
     apply = jit(network.apply)
     np.testing.assert_allclose(apply(variables, TEXTS, rngs=key), hidden @ head["head_output"]["kernel"], atol=1e-5)
@@ -152,30 +151,3 @@ def test_its_ticket_is_the_whole_of_it(case, tmp_path):
         )
         name = "params/encoder/embedding/norm/scale"
         np.testing.assert_array_equal(reader.arrays[name], variables["params"]["embedding_norm"]["layer_norm"]["scale"])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"decoder_layers": -1}, "model.decoder_layers is -1; it must lie in"),
-        (
-            {"decoder_layers": 1, "positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"},
-            "a translation model has sinusoidal",
-        ),
-        ({"decoder_layers": 1, "embedding_norm": True}, "a translation model has sinusoidal positions and no norm"),
-        ({"shared_embedding": True, "source_vocab": 7}, "a classifier has only one table"),
-        (
-            {"target_vocab": 5},
-            "model.target_vocab is 5; for a classifier it counts the four special types and the labels",
-        ),
-        ({"positions": "relative"}, "model.positions is 'relative'; known are sinusoidal, learned, frozen"),
-        ({"decoder_layers": 1, "positions": "learned"}, "a translation model has sinusoidal positions"),
-        ({"head_dropout": 1.0}, r"model.head_dropout is 1.0; it must lie in \[0, 1\)"),
-        ({"activation": "tanh"}, "model.activation is 'tanh'; known are relu, gelu"),
-        ({"positions": "frozen"}, "model.positions is 'frozen', which needs model.embedding_source=roberta"),
-        ({"max_positions": 0}, "model.max_positions is 0; it must be at least 1"),
-    ],
-)
-def test_what_no_classifier_is(changes, message):
-    with pytest.raises(UserError, match=message):
-        PLAIN.replace(**changes)

@@ -56,14 +56,6 @@ def test_the_gradient_passes_straight_through_the_sum(selection):
     np.testing.assert_array_equal(gradient, given_ * np.sign(ours) if selection == "magnitude" else given_)
 
 
-def test_a_nan_breaks_the_whole_mask():
-    broken = scores(1)
-    broken[0, 0] = np.nan
-    assert np.isnan(Supermask(0.5, coats=3)(broken)).all()
-    with pytest.raises(UserError, match="the scores are not numbers"):
-        by_role.select(broken, Supermask(0.5, coats=3))
-
-
 def test_products_have_the_variance_of_the_weights_without_masks():
     """The mean of M² is that which the weights are divided by."""
     found = np.asarray(

@@ -23,6 +23,7 @@ from one_layer.system.errors import UserError
 from tests import mostly_slow
 from tests.compiling import jit
 from tests.models.test_translation import CLOSE, SOURCE, TARGET, token_by_token
+from tests.tiny_tickets import shaken
 
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2}
 KINDS = [
@@ -44,16 +45,8 @@ def model(**changes: Any) -> ModelConfig:
 
 
 def of_stack(config: ModelConfig, stack: str) -> dict[str, Any]:
-    """The variables of a stack, with noise in biases and norms, whose zeros and ones would hide that they are left out."""
-    noise = np.random.default_rng(1)
-
-    def shaken(path: tuple[Any, ...], leaf: jax.Array) -> jax.Array:
-        if path[-1].key in ("bias", "scale"):
-            return leaf + noise.normal(0, 0.3, leaf.shape).astype(np.float32)
-        return leaf
-
-    made = {name: tree[stack] for name, tree in initialize(config, 3).items() if stack in tree}
-    return jax.tree_util.tree_map_with_path(shaken, made)
+    """The variables of a stack."""
+    return shaken({name: tree[stack] for name, tree in initialize(config, 3).items() if stack in tree})
 
 
 STRINGS = [
@@ -331,16 +324,10 @@ def test_layerdrop_never_leaves_out_the_only_layer_of_a_stack(layers, left_out):
     ("changes", "message"),
     [
         ({"encoder_layers": "LSL"}, r"model\.encoder_layers is 'LSL', but model\.weights is 'dense'"),
-        ({"encoder_layers": ""}, r"model\.encoder_layers is ''"),
-        ({"encoder_layers": "LQ"}, r"model\.encoder_layers is 'LQ'"),
-        ({"encoder_layers": "1L+3R"}, r"model\.encoder_layers is '1L\+3R'"),
         ({"backskip": "identity"}, r"train\.backskip is 'identity'"),
         ({"encoder_layers": "LR", "backskip": "some"}, r"train\.backskip is 'some'"),
         ({"reservoir": "lstm"}, r"model\.reservoir is 'lstm'"),
         ({"encoder_layers": "R", "reservoir": "conv", "reservoir_width": 4}, r"model\.reservoir_width is 4"),
-        ({"layerdrop": 1.0}, r"model\.layerdrop is 1\.0"),
-        ({"norm_position": "mid"}, r"model\.norm_position is 'mid'"),
-        ({"encoder_layers": 10**9}, r"model\.encoder_layers is 1000000000"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(changes, message):

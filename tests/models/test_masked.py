@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from one_layer.models import ModelConfig, build, initialize, recipes, roles, shapes
+from one_layer.models import ModelConfig, build, initialize, roles, shapes
 from one_layer.models.flops import update_flops
-from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from tests import ROOT
+from tests.tiny_tickets import shaken
 
 VOCAB = 14
 PLAIN = ModelConfig(
@@ -25,15 +25,8 @@ PLACES = np.array([[2, 5], [2, 0]], np.int32)
 @pytest.fixture(scope="module", params=CONFIGS)
 def case(request):
     """A config, variables in which no array is 0 or 1 alone, and its network."""
-    config, noise = CONFIGS[request.param], np.random.default_rng(1)
-    variables = initialize(config, 7)
-    params = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: (
-            noise.normal(0.5, 0.4, leaf.shape).astype(np.float32) if path[-1].key in ("bias", "scale") else leaf
-        ),
-        variables["params"],
-    )
-    return config, prepared(config, {**variables, "params": params}), jax.jit(build(config).apply)
+    config = CONFIGS[request.param]
+    return config, prepared(config, shaken(initialize(config, 7))), jax.jit(build(config).apply)
 
 
 def test_the_head_is_that_of_the_description(case):
@@ -41,7 +34,7 @@ def test_the_head_is_that_of_the_description(case):
     config, variables, apply = case
     network = build(config)
     table = network.apply(variables, method=lambda module: module.source_embedding())
-    hidden = np.asarray(network.apply(variables, table, SOURCE, method="encode"))
+    hidden = np.asarray(network.apply(variables, table, SOURCE, method="encoded"))
     head, norm = variables["params"]["head_dense"], variables["params"]["head_dense_norm"]["layer_norm"]
     x = np.take_along_axis(hidden, PLACES[..., None], axis=1) @ np.asarray(head["kernel"]) + head["bias"]
     x = x * (1 + erf(x / np.sqrt(2))) / 2
@@ -90,16 +83,3 @@ def test_flops_count_the_head_at_the_predicted_places_alone():
     config = PLAIN.replace(weights="dense")
     one, two = (update_flops(config, 3, 6, places) for places in (1, 2))
     assert two - one == 3 * 2 * 3 * (8 * 8 + VOCAB * 8)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"decoder_layers": 1}, r"model\.decoder_layers is 1; a masked language model has only an encoder"),
-        ({"encoder_layers": 0}, r"model\.encoder_layers is 0; it must be at least 1"),
-        ({"shared_embedding": True}, r"model\.shared_embedding is True"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
-        PLAIN.replace(**changes)

@@ -10,7 +10,6 @@ import pytest
 from one_layer.layers.attention import rotated
 from one_layer.models import ModelConfig, build, initialize, shapes
 from one_layer.models.decoding import Decoder
-from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 
 pytestmark = pytest.mark.slow
@@ -85,27 +84,3 @@ def test_the_cached_decoder_of_a_translation_model_equals_the_whole_one():
     for place in range(6):
         logits, cache = decoder.step(target[:, place], jnp.int32(place), cache)
         np.testing.assert_allclose(logits, whole[:, place], atol=2e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"norm_position": "post"}, r"model\.norm_position is 'post', but model\.block is 'modern'"),
-        (
-            {"activation": "gelu"},
-            r"model\.activation is 'gelu', but model\.block is 'modern'.*give model\.activation=relu",
-        ),
-        ({"bias": True}, r"model\.bias is True, but model\.block is 'modern'"),
-        ({"rotary_base": 1.0}, r"model\.rotary_base is 1\.0; it must lie in \(1, 10\*\*9\]"),
-        ({"norm_epsilon": 0.0}, r"model\.norm_epsilon is 0\.0; it must lie in \(0, 1\)"),
-        (
-            {"block": "paper", "norm": "affine"},
-            r"model\.rotary_base is 300\.0, but model\.block is 'paper', which has no rotary positions",
-        ),
-        ({"block": "new"}, r"model\.block is 'new'; known are paper, modern"),
-        ({"d_model": 6, "heads": 2}, r"rotary positions need an even number of features in a head"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
-        DENSE.replace(**changes)

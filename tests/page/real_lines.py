@@ -12,8 +12,11 @@ import gzip
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import one_layer
 from one_layer.data.text.moses_tables import moses_tables
+from one_layer.tasks.translation.generate import search_program
 from tests.page.engine import run
 
 TIE = 1e-4
@@ -55,14 +58,20 @@ def compare(ticket: Path, lines: list[str], simd: bool = True) -> Compared:
     answers = [answer for part in parts for answer in part["answers"]]
     prepared = model.assets.source_preprocessing.apply(lines)
     ids = [model.assets.source_vocabulary.encode(line) for line in prepared]
-    found = model._generator(model.prepared, ids, "translating")
-    theirs = model.assets.target_preprocessing.undo(model._subwords(found))
+    theirs = model.assets.target_preprocessing.undo(model._subwords(model._search(ids, "translating")))
     others = []
-    for line, (best, *_), text, hypothesis in zip(lines, answers, theirs, found, strict=True):
+    for line, (best, *_), text, source in zip(lines, answers, theirs, ids, strict=True):
         if best[0] != text:
-            others.append((line, best[0], text, best[1], hypothesis.score))
+            others.append((line, best[0], text, best[1], _score(model, source)))
     words = sum(len(line.split()) for line in lines)
     return Compared(len(lines) - len(others), others, words / sum(part["seconds"] for part in parts))
+
+
+def _score(model: Any, source: np.ndarray) -> float:
+    """That of the best translation of one line."""
+    limits = np.array([model.settings.longest(len(source))], np.int32)
+    search = search_program(model.config, model.settings)
+    return float(search(model.prepared, source[None], limits, np.array([True])).scores[0, 0])
 
 
 def labels(ticket: Path, lines: list[str]) -> tuple[list[Any], list[Any]]:

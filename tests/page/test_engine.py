@@ -19,11 +19,11 @@ from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models import ModelConfig, build
-from one_layer.models.causal_decoding import CausalDecoder
+from one_layer.models.decoding import CausalDecoder
 from one_layer.tasks import TASKS
+from one_layer.tasks.causal_lm.model import LanguageModelSettings
 from one_layer.tasks.causal_lm.sampling import Sampler, sample
-from one_layer.tasks.causal_lm.settings import LanguageModelSettings
-from one_layer.tasks.translation.search import search
+from one_layer.tasks.translation.generate import search
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import mostly_slow
 from tests.page.engine import run

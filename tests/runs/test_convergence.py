@@ -12,7 +12,7 @@ from one_layer.report.measures import MEASURES
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import Curve, curve, selected_by, summary
 from one_layer.system.errors import UserError
-from one_layer.tasks.classification.measures import SCORES
+from one_layer.tasks.classification.scoring import SCORES
 from tests import ROOT
 
 RISING = Curve((10.0, 20.0, 30.0), (4.0, 8.0, 6.0))

@@ -86,14 +86,6 @@ def test_dynamic_scaling_gives_each_line_the_power_that_it_lost(axis):
         np.testing.assert_allclose(gradient[place], slope * np.sign(scores[place]), rtol=1e-4, atol=1e-5)
 
 
-def test_unless_told_otherwise_half_of_the_weights_stay_by_magnitude_and_thresholds_are_zero():
-    scores = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
-    np.testing.assert_array_equal(Supermask()(scores), stable_sort(scores, 0.5))
-    np.testing.assert_array_equal(Supermask(selection="threshold")(scores), scores > 0)
-    scaled = Supermask(dynamic_scale=True)
-    np.testing.assert_array_equal(scaled(scores), scaled(scores, axis=2))
-
-
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_scaling_is_by_the_number_kept_down_to_one_and_a_line_that_keeps_nothing_passes_no_gradient_on(axis):
     mask = jnp.zeros((4, 9)).at[:, 0].set(1.0).at[2, 1].set(1.0)
@@ -105,10 +97,3 @@ def test_scaling_is_by_the_number_kept_down_to_one_and_a_line_that_keeps_nothing
     lines = mask.at[(slice(None), 2) if axis == 0 else 2].set(0.0)
     gradient = jax.grad(lambda mask: jnp.sum(supermask.rescaled(mask, axis)))(lines)
     assert not np.asarray(gradient)[(slice(None), 2) if axis == 0 else 2].any() and np.any(gradient != 0)
-
-
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_only_an_exact_selection_can_be_known_to_keep_everything(selection):
-    exact = selection in ("magnitude", "score")
-    assert Supermask(1.0, selection).keeps_all == exact and Supermask(1.0, selection).exact == exact
-    assert not Supermask(0.5, selection).keeps_all and not Supermask(0.999999, selection).keeps_all

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from one_layer.system.errors import UserError
-from one_layer.tasks.classification.paired import labels, sign_test
-from one_layer.tasks.translation.bleu import bleu_sacre
-from one_layer.tasks.translation.paired import translations
+from one_layer.tasks.classification.scoring import paired_labels, sign_test
+from one_layer.tasks.translation.bleu import bleu_sacre, translations
 
 REFERENCES = [f"the {noun} saw {number} old houses near the river" for number, noun in enumerate(40 * ["cat", "dog"])]
 WORSE = [line.replace("old houses near", "some old house by") for line in REFERENCES]
@@ -56,12 +54,10 @@ def test_case_counts_where_the_score_has_it():
 
 def test_labels_are_right_or_wrong():
     right, wrong = ["yes"] * 30, ["no"] * 30
-    found = labels(right, ([*wrong[:12], *right[12:]], right))
+    found = paired_labels(right, ([*wrong[:12], *right[12:]], right))
     assert found.totals == (0.6, 1.0) and found.counts == (0, 12, 18)
     assert found.p == pytest.approx(2 / 2**12)
-    assert labels(right, (wrong[:9] + right[9:], right)).p is None
-    with pytest.raises(UserError, match="30 references for 29 and 30 labels"):
-        labels(right, (right[1:], right))
+    assert paired_labels(right, (wrong[:9] + right[9:], right)).p is None
 
 
 @pytest.mark.parametrize(("first", "second", "p"), [(5, 5, 1.0), (0, 10, 2 / 1024), (1, 9, 22 / 1024)])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,22 +25,19 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
-from one_layer.layers.blocks import EncoderLayer
-from one_layer.layers.matrix import Embedding, Projection
-from one_layer.layers.stack import Stack
-from one_layer.models import ModelConfig, build
-from one_layer.models.families import FAMILIES, Family, Head, Table
-from one_layer.models.inputs import embedded, keys_that_count, positions
-from one_layer.models.networks import NETWORKS
+from one_layer.layers.matrix import Projection
+from one_layer.models import build
+from one_layer.models.families import FAMILIES, Family, Head
+from one_layer.models.networks import NETWORKS, Network
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
+from one_layer.tasks.losses import nll_program, summed
 from one_layer.tasks.model import TrainedModel, prepared
 from one_layer.tasks.protocol import Task
-from one_layer.tasks.summing import nll_program, summed
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny
@@ -49,35 +45,31 @@ from tests import tiny
 LETTERS = "abcd"
 
 
-class Reverser(nn.Module):
+class Reverser(Network):
     """An encoder with a trained projection to letters at every place."""
 
-    config: ModelConfig
+    def setup(self):
+        super().setup()
+        self.letters = Projection(self.config.target_vocab, "trained", self.config.supermask, True, "float32")
 
-    @nn.compact
     def __call__(self, source):
-        c = self.config
-        table = Embedding(c.source_vocab, c.d_model, c.table_kind, c.supermask, name="source_embedding")()
-        x = embedded(table, source, positions(source), source.shape[1])
-        x = Stack(EncoderLayer, c.stack("encoder"), name="encoder")(x, keys_that_count(source))
-        return Projection(c.target_vocab, "trained", c.supermask, True, "float32", name="letters")(x)
+        return self.letters(self.encoded(self.table("source"), source))
 
 
-def check(config: ModelConfig) -> None:
-    if config.decoder_layers:
-        raise UserError(
-            f"model.decoder_layers is {config.decoder_layers}; words are reversed without a decoder: give 0"
-        )
+class ReverserFamily(Family):
+    stacks = ("encoder",)
 
+    def heads(self, config):
+        return (Head("letters", "head/letters", (config.d_model, config.target_vocab)),)
 
-FAMILY = Family(
-    name="reverser",
-    stacks=("encoder",),
-    tables=lambda c: iter([Table("source_embedding", "encoder/embedding", c.source_vocab, ("source",))]),
-    heads=lambda c: iter([Head("letters", "head/letters", (c.d_model, c.target_vocab))]),
-    check=check,
-    describe=lambda c: f"reverser with {c.encoder_layers} layers",
-)
+    def check(self, config):
+        if config.decoder_layers:
+            raise UserError(
+                f"model.decoder_layers is {config.decoder_layers}; words are reversed without a decoder: give 0"
+            )
+
+    def describe(self, config):
+        return f"reverser with {config.encoder_layers} layers"
 
 
 @dataclass(frozen=True)
@@ -173,7 +165,7 @@ CHANGES = {
 def _third_task():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "reversal", Reversal())
-        patch.setitem(FAMILIES, "reverser", FAMILY)
+        patch.setitem(FAMILIES, "reverser", ReverserFamily())
         patch.setitem(NETWORKS, "reverser", Reverser)
         yield
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ CONFIG = ModelConfig(12, 6, d_model=6, ffn=12, heads=2, encoder_layers=2, decode
 
 def ticket_of(config: ModelConfig) -> tickets.Ticket:
     return tickets.make(config, 1, initialize(config, 1), assets(config), step=40)
+
+
+def inspected(path: Path, ticket: tickets.Ticket) -> Inspection:
+    tickets.save(path, ticket)
+    return inspect(path)
 
 
 def packed(masks: np.ndarray) -> np.ndarray:
@@ -84,7 +90,7 @@ def test_the_table_has_a_row_and_ten_columns_for_each_matrix():
         Matrix("with", "x × 1", (5, 7), (0.2, 0.4), 1003, 1004.4, overlap),
         Matrix("without", "stored", (5, 8), (), 0, 0.0, None),
     )
-    found = Inspection(CONFIG, 1, 40, matrices, total=10_000, arrays=2000, text=300)
+    found = Inspection(ticket_of(CONFIG), matrices, total=10_000, arrays=2000, text=300)
     head, one, other = describe(found).split("\n")[3:6]
     assert " ".join(one.split()) == "with 5 × 7 x × 1 20.0 40.0 1,003 1,004 11.0% 33.0% 22.0% 44.0%"
     assert " ".join(other.split()) == "without 5 × 8 stored 0 0"
@@ -93,9 +99,6 @@ def test_the_table_has_a_row_and_ten_columns_for_each_matrix():
     assert "10,000 bytes: masks 1,003 (bound 1,004), other arrays 2,000, vocabularies and codes 300, header 6,697" in (
         describe(found)
     )
-    for record, name in ((found, "seed"), (matrices[0], "role"), (overlap, "used")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(record, name, 1)
 
 
 def test_a_ticket_has_the_matrices_densities_and_sizes_of_its_file(tmp_path):
@@ -103,8 +106,7 @@ def test_a_ticket_has_the_matrices_densities_and_sizes_of_its_file(tmp_path):
     ticket = ticket_of(config)
     sizes = tickets.save(tmp_path / "t", ticket)
     found = inspect(tmp_path / "t")
-    assert found == inspect(ticket) and found.total == sizes["total"] == (tmp_path / "t").stat().st_size
-    assert (found.seed, found.step) == (1, 40)
+    assert found.total == sizes["total"] == (tmp_path / "t").stat().st_size
     assert found.arrays == sum(array.nbytes for array in ticket.arrays.values()) > 0
     matrices = {matrix.role: matrix for matrix in found.matrices}
     assert matrices.keys() == {recipe.role for recipe in recipes(config).values()}
@@ -122,8 +124,8 @@ def test_a_ticket_has_the_matrices_densities_and_sizes_of_its_file(tmp_path):
 
 def test_sizes_are_those_of_the_file_not_of_what_this_program_would_write(tmp_path):
     """Another program may code tensors otherwise, or not at all."""
-    ticket, path = ticket_of(CONFIG.replace(ffn=600)), tmp_path / "t"
-    tickets.save(path, ticket)
+    path = tmp_path / "t"
+    ours = inspected(path, ticket_of(CONFIG.replace(ffn=600)))
     file = ticket_file.read(path)
     assert file.coded
     plain = {
@@ -131,16 +133,16 @@ def test_sizes_are_those_of_the_file_not_of_what_this_program_would_write(tmp_pa
         for name, tensor in file.tensors.items()
     }
     path.write_bytes(ticket_file.to_bytes({**file.metadata, "codecs": "{}"}, plain))
-    found, ours = inspect(path), inspect(ticket)
+    found = inspect(path)
     assert found.total == path.stat().st_size > ours.total
     assert found.text == sum(tensor.nbytes for name, tensor in plain.items() if name.startswith("text/"))
     assert all(matrix.stored == plain[f"mask/{matrix.role}"].nbytes for matrix in found.matrices)
     assert [matrix.density for matrix in found.matrices] == [matrix.density for matrix in ours.matrices]
 
 
-def test_layers_of_their_own_weights_share_none():
+def test_layers_of_their_own_weights_share_none(tmp_path):
     config = CONFIG.replace(weights="multi_layer", selection="threshold", threshold=0.01)
-    found = inspect(dataclasses.replace(ticket_of(config), checkpoint="average:3"))
+    found = inspected(tmp_path / "t", dataclasses.replace(ticket_of(config), checkpoint="average:3"))
     assert all(matrix.density and matrix.overlap is None for matrix in found.matrices)
     head, selected, *_ = describe(found).split("\n")
     assert head.endswith("; seed 1, the average of checkpoints up to update 40 (average:3)")
@@ -156,8 +158,8 @@ def test_layers_of_their_own_weights_share_none():
         ({"weights": "dense", "encoder_layers": "LR"}, False, True),
     ],
 )
-def test_only_a_model_with_masks_has_words_of_masks_and_only_one_with_random_weights_a_table(changes, masks, table):
-    text = describe(inspect(ticket_of(CONFIG.replace(**changes))))
+def test_only_a_model_with_masks_has_words_of_them_and_one_with_random_weights_a_table(changes, masks, table, tmp_path):
+    text = describe(inspected(tmp_path / "t", ticket_of(CONFIG.replace(**changes))))
     assert ("masks by magnitude, keep 0.3; " in text) == ("Jaccard: of the" in text) == ("masks" in text) == masks
     assert ("kept by layer  " in text) == ("role " in text) == table
     assert " bytes: " in text and "other arrays" in text and "\n\n\n" not in text

@@ -15,7 +15,7 @@ from one_layer.initializers import Recipe
 from one_layer.models import ModelConfig, initialize
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
-from one_layer.tasks.translation.search import search
+from one_layer.tasks.translation.generate import search
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.work import Work, search_work
 from one_layer.tickets.limits import check_drawing, check_work

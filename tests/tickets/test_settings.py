@@ -114,9 +114,7 @@ def test_labels_of_a_users_own_may_have_a_thousand_names():
         data = DataConfig(source="labelled", columns="1,2", directory="x", labels=labels)
         settings = dataclasses.replace(CLASSIFIER, data=data)
         assert len(labels) > 2**15 and read_settings(write_settings(settings)) == settings
-    with pytest.raises(
-        UserError, match=r"data\.labels is a text of 65,537 characters; a ticket's settings are numbers"
-    ):
+    with pytest.raises(UserError, match=r"data\.labels is .*; a ticket's settings are numbers"):
         read_settings(changed(settings, data={"labels": longest + "b"}))
 
 

@@ -21,7 +21,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import OptimConfig
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
-from one_layer.tasks.translation.generate import Generator
+from one_layer.tasks.translation.generate import translated
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.optimizer import optimizer
@@ -90,8 +90,8 @@ def case(name: str, mesh: str) -> dict[str, Any]:
     }
     found["kept"] = {path: int(np.count_nonzero(fetch(leaf))) for path, leaf in products.items() if "kernel" in path}
     if name != "signs":
-        search = Generator(config, SearchSettings(beam=2, max_length_a=0.0, max_length_b=10))
-        found["translations"] = [each.tokens.tolist() for each in search(variables, texts()[:11])]
+        settings = SearchSettings(beam=2, max_length_a=0.0, max_length_b=10)
+        found["translations"] = [each.tolist() for each in translated(config, settings, variables, texts()[:11])]
     return found
 
 

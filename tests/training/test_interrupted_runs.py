@@ -10,7 +10,7 @@ import pytest
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.runs.checkpoints import Checkpoints
-from one_layer.tasks.translation import validation
+from one_layer.tasks.translation import task as translation
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted
 from one_layer.training.train import train
@@ -73,7 +73,7 @@ def pressed_in_evaluation(number):
 def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
     """It is obeyed at the next batch of the validation set. The evaluation is done when the run goes on, and its checkpoint is scored."""
     with monkeypatch.context() as patched:
-        patched.setattr(validation, "evaluation_batches", pressed_in_evaluation(number))
+        patched.setattr(translation, "evaluation_batches", pressed_in_evaluation(number))
         with pytest.raises(Interrupted) as caught:
             train(tiny.run(), tmp_path, [])
     steps = [tiny.EVERY * place for place in range(1, number + 1)]

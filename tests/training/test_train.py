@@ -17,7 +17,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.translation.validation import TranslationValidator
+from one_layer.tasks.translation import Translation
 from one_layer.training import meter
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
@@ -243,7 +243,7 @@ def test_only_params_change_and_random_is_never_written(workdir):
 @pytest.mark.slow
 def test_patience_ends_a_run_that_gets_no_better_and_the_log_says_so(tmp_path, monkeypatch, caplog):
     scores = iter([3.0, 2.0, 2.5, 2.0, 1.0])
-    monkeypatch.setattr(TranslationValidator, "__call__", lambda *_: {"valid/nll": next(scores)})
+    monkeypatch.setattr(Translation, "validator", lambda *_: lambda *_: {"valid/nll": next(scores)})
     with caplog.at_level("INFO"):
         train(tiny.run({"train.evaluate_every": 2, "train.patience": 2, "train.updates": 400}), tmp_path, [])
     assert result(tmp_path)["steps"] == 4 * 2

@@ -55,7 +55,8 @@ class Table:
 
     `columns` are names, which the first line (or every JSON object) has, or numbers from 1, where the file has no header. `delimiter`
     stands between the values of a CSV file. Every row has as many values as the first one: with more or fewer, nobody knows which of
-    them belong to which column.
+    them belong to which column. With a list `broken`, other lines are left out, and the numbers of those that
+    are not blank are added to it.
 
     Raises, while it is read: UserError that names the file and the line, for a row of another width, a column that is missing or there
     twice, and a value that is no text.
@@ -64,18 +65,25 @@ class Table:
     path: Path
     columns: tuple[str, ...]
     delimiter: str = ","
+    broken: list[int] | None = None
+
+    def first(self) -> list[str]:
+        """The values of the first line, or the names in the first JSON object."""
+        return [*self._first(self._objects() if table_kind(existing_file(self.path)) == "json" else self._rows())[1]]
 
     def __iter__(self) -> Iterator[Row]:
         kind = table_kind(existing_file(self.path))
         if kind == "json":
-            yield from self._objects()
+            for number, record in self._objects():
+                yield number, [self._text(number, record, name) for name in self.columns]
             return
-        rows = self._quoted() if kind == "csv" else self._tabbed()
-        first = next(rows, None)
-        if first is None:
-            raise UserError(f"{self.path} has only empty lines; give a table with at least one row")
+        rows = self._rows()
+        first = self._first(rows)
         places = [int(name) - 1 for name in self.columns] if self.numbered else self._header(*first)
         for number, cells in chain([first] if self.numbered else [], rows):
+            if self.broken is not None and len(cells) != len(first[1]):
+                self.broken.extend([number] if "".join(cells).strip() else [])
+                continue
             shown = f"{'|'.join(cells)[:60]!r} has {counted(len(cells), 'column')}"
             if len(cells) <= max(places):
                 raise self._error(number, f"{shown}, too few for {self._asked}")
@@ -96,6 +104,15 @@ class Table:
     @property
     def _asked(self) -> str:
         return f"data.columns={','.join(self.columns)}"
+
+    def _rows(self) -> Iterator[Row]:
+        return self._quoted() if table_kind(self.path) == "csv" else self._tabbed()
+
+    def _first(self, rows: Iterator[tuple[int, Any]]) -> tuple[int, Any]:
+        first = next(rows, None)
+        if first is None:
+            raise UserError(f"{self.path} has only empty lines; give a table with at least one row")
+        return first
 
     def _tabbed(self) -> Iterator[Row]:
         for number, line in enumerate(stream_lines(self.path), start=1):
@@ -152,7 +169,7 @@ class Table:
                 )
         return [known.index(name) for name in self.columns]
 
-    def _objects(self) -> Iterator[Row]:
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(stream_lines(self.path), start=1):
             if not line.strip():
                 continue
@@ -162,7 +179,7 @@ class Table:
                 raise self._error(number, f"{error}; each line needs a whole JSON object") from None
             if not isinstance(record, dict):
                 raise self._error(number, f"{line[:60]!r} is not a JSON object; write one object on each line")
-            yield number, [self._text(number, record, name) for name in self.columns]
+            yield number, record
 
     def _text(self, number: int, record: dict[str, Any], name: str) -> str:
         if name not in record:

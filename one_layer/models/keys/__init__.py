@@ -1,9 +1,9 @@
 """The keys of a model's settings, as users type them: one frozen record, and what follows from it without knowing any network.
 
 The record is flat, but each file here has the keys of one subject, with their checks. Each of its classes adds its keys to those of the
-class before: `shape`, `masks`, `initialisation`, `blocks`, `tables`, `reservoirs`, `precision`. configs/common.py says what each key means.
-What fits a family of networks is checked by the family (`one_layer.models.families`), and what fits a stack of layers where the stack is
-made (`one_layer.models.layers`).
+class before: `shape`, `masks`, `blocks`, `tables`, and here those of reservoirs and precisions. configs/common.py says what each key
+means. What fits a family of networks is checked by the family (`one_layer.models.families`), and what fits a stack of layers where the
+stack is made (`one_layer.models.config`).
 """
 
 from __future__ import annotations
@@ -11,19 +11,33 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from one_layer.layers.freezing import Freezing
+from one_layer.layers.quantization import PRECISIONS, Precisions
+from one_layer.layers.settings import BLOCKS
 from one_layer.models.keys.masks import MASKS
-from one_layer.models.keys.precision import PrecisionKeys
+from one_layer.models.keys.shape import one_of, refuse_if
+from one_layer.models.keys.tables import TableKeys
 
 __all__ = ["FOR_TRAINING", "MASKS", "MODEL_KEYS", "ModelKeys"]
 
 
 @dataclass(frozen=True)
-class ModelKeys(PrecisionKeys):
+class ModelKeys(TableKeys):
     """All keys (paper A, section 4; arXiv 2012.15045). `one_layer.models.ModelConfig` is the record of checked keys that others use.
 
-    Keys that are None follow from `weights`, `init_preset` and others: see `follows`.
+    Keys that are None follow from `weights`, `init_preset` and others: see `follows`. `dtype` is that of the computation. The precisions
+    are those in which training and tickets see arrays. With `remat`, the backward pass computes some values again. A reservoir (the letter
+    R) that is a `gru` or `conv` sees both sides in encoders, and the past alone in decoders; `backskip` says how gradients pass through it
+    (arXiv 2012.15045).
     """
 
+    reservoir: str = one_of(*BLOCKS)
+    reservoir_conv: str = one_of("dynamic", "lightweight")
+    reservoir_width: int = 7
+    backskip: str = "off"
+    dtype: str = one_of("float32", "bfloat16")
+    trained_precision: str = one_of(*PRECISIONS)
+    vector_precision: str = one_of(*PRECISIONS)
+    remat: bool = False
     train_only: str = ""
     freeze: str = ""
 
@@ -32,6 +46,28 @@ class ModelKeys(PrecisionKeys):
         for name, value in followed.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_followed", frozenset(followed))
+
+    def check(self) -> None:
+        """Raises: UserError as `ShapeKeys.check` does."""
+        super().check()
+        refuse_if(
+            not 1 <= self.reservoir_width < 2**10,
+            f"model.reservoir_width is {self.reservoir_width}; it must be a number of positions from 1 to 1023",
+        )
+        refuse_if(
+            self.backskip not in ("off", "identity", "policy"),
+            f"train.backskip is {self.backskip!r:.200}; known are off, identity and policy",
+        )
+        refuse_if(
+            self.backskip != "off" and not any("R" in string.upper() for string in self.strings.values()),
+            f"train.backskip is {self.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
+            "(R); give a layer string with R, or train.backskip=off",
+        )
+
+    @property
+    def precisions(self) -> Precisions:
+        """In which precisions training and tickets see the trained and fixed arrays."""
+        return Precisions(self.trained_precision, self.vector_precision)
 
     @property
     def freezing(self) -> Freezing:

@@ -1,31 +1,46 @@
-"""What a layer computes: its norms, biases, activation and dropout."""
+"""What a layer computes: its norms, biases, activation and dropout, and how random matrices are drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from one_layer.initializers import SCHEMES
 from one_layer.layers.settings import ACTIVATIONS, NORMS, ROTARY_BASE
-from one_layer.models.keys.choices import check_known, check_rates, refuse_if
-from one_layer.models.keys.initialisation import InitialisationKeys
+from one_layer.models.keys.masks import MaskKeys
+from one_layer.models.keys.shape import one_of, rate, refuse_if
 
 
 @dataclass(frozen=True)
-class BlockKeys(InitialisationKeys):
-    """A dense model has biases and affine LayerNorm, and a masked one no biases and plain LayerNorm, unless these keys say otherwise."""
+class BlockKeys(MaskKeys):
+    """A dense model has biases and affine LayerNorm, and a masked one no biases and plain LayerNorm, unless these keys say otherwise.
 
-    block: str = "paper"
+    Preset `paper` follows the text of paper A, and `reference` its code, which also draws rows of zeros for pad. `init_embedding` can give
+    random tables another scheme than `init_scheme`.
+    """
+
+    init_preset: str = one_of("paper", "reference")
+    init_scheme: str = one_of(*SCHEMES, default="kaiming_uniform")
+    init_attention: str | None = one_of("scheme", "xavier", "xavier_constant", default=None)
+    init_embedding: str = one_of("", *SCHEMES)
+    scale_by_keep: bool | None = None
+    block: str = one_of("paper", "modern")
     rotary_base: float = ROTARY_BASE
-    activation: str = "relu"
-    norm: str | None = None
+    activation: str = one_of(*ACTIVATIONS)
+    norm: str | None = one_of(*NORMS, default=None)
     norm_epsilon: float = 1e-5
-    norm_position: str = "post"
+    norm_position: str = one_of("post", "pre")
     bias: bool | None = None
     share_norm_scale: bool | None = None
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
-    head_dropout: float = 0.0
-    layerdrop: float = 0.0
+    dropout: float = rate()
+    attention_dropout: float = rate()
+    activation_dropout: float = rate()
+    head_dropout: float = rate()
+    layerdrop: float = rate()
+
+    @property
+    def reference(self) -> bool:
+        """Whether values begin as in the paper's code."""
+        return self.init_preset == "reference"
 
     @property
     def modern(self) -> bool:
@@ -37,6 +52,8 @@ class BlockKeys(InitialisationKeys):
         plain, trained = ("rms_plain", "rms") if self.modern else ("plain", "affine")
         return {
             **super().follows(),
+            "init_attention": "xavier" if self.reference else "scheme",
+            "scale_by_keep": not (self.reference or self.dynamic_scale),  # each makes up for what masks leave out
             "norm": plain if self.masked else trained,
             "bias": not (self.masked or self.modern),
             "share_norm_scale": self.reference and self.weights == "one_layer",
@@ -45,14 +62,6 @@ class BlockKeys(InitialisationKeys):
     def check(self) -> None:
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
-        known = {
-            "norm_position": ("post", "pre"),
-            "block": ("paper", "modern"),
-            "activation": tuple(ACTIVATIONS),
-            "norm": NORMS,
-        }
-        check_known(self, known)
-        check_rates(self, "dropout", "attention_dropout", "activation_dropout", "head_dropout", "layerdrop")
         if self.modern:
             self._check_modern()
         refuse_if(

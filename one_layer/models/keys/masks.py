@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from one_layer.layers.beside import ADAPTERS, GAINS
-from one_layer.models.keys.choices import check_known, refuse_if
-from one_layer.models.keys.shape import ShapeKeys
+from one_layer.models.keys.shape import ShapeKeys, one_of, refuse_if
 from one_layer.own_selection import is_own, own_class
 from one_layer.supermask import MOST_COATS, SELECTIONS, Supermask
 
@@ -25,8 +24,8 @@ class MaskKeys(ShapeKeys):
     coats: int = 1
     threshold: float = 0.0
     dynamic_scale: bool = False
-    score_init: str = "uniform"
-    gains: str = "none"
+    score_init: str = one_of("uniform", "constant", "constant_noisy")
+    gains: str = one_of(*GAINS)
     adapter_rank: int = 0
 
     @cached_property
@@ -43,11 +42,6 @@ class MaskKeys(ShapeKeys):
     def check(self) -> None:
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
-        known = {
-            "score_init": ("uniform", "constant", "constant_noisy"),
-            "gains": tuple(GAINS),
-        }
-        check_known(self, known)
         refuse_if(
             not is_own(self.selection) and self.selection not in SELECTIONS,
             f"model.selection is {self.selection!r:.200}; known are {', '.join(SELECTIONS)}, and module:Class for one's own",

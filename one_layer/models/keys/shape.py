@@ -1,19 +1,44 @@
-"""Which network this is: its family, its sizes, its layers, and which of their weights are random."""
+"""Which network this is: its family, its sizes, its layers, and which of their weights are random; and what all checks of keys share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 from one_layer.data.special_tokens import UNK
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.pattern import expand
-from one_layer.models.keys.choices import check_known, refuse_if
-from one_layer.system.errors import check_least
+from one_layer.system.errors import UserError, check_least
 
 # What the layers of a stack may share, for each value of `weights`; the first is the default.
 SHARING = {"dense": ("none", "weights"), "one_layer": ("weights",), "multi_layer": ("none", "masks")}
 _DEEPEST = 2**12  # layers in a stack
+
+
+def one_of(*known: str, **default: str | None) -> Any:
+    """A key with one of these values; by default the first, or `default`."""
+    return field(default=default.get("default", known[0]), metadata={"known": known})
+
+
+def rate() -> Any:
+    """A key that is a probability below 1, by default 0."""
+    return field(default=0.0, metadata={"rate": True})
+
+
+def check_values(keys: Any) -> None:
+    """Raises: UserError for a key whose value is not as `one_of` or `rate` says."""
+    for each in fields(keys):
+        value, known = getattr(keys, each.name), each.metadata.get("known")
+        shown = f"model.{each.name} is {value!r:.200}"
+        refuse_if(known and value not in known, f"{shown}; known are {', '.join(filter(None, known or ()))}")
+        refuse_if("rate" in each.metadata and not 0.0 <= value < 1.0, f"{shown}; it must lie in [0, 1)")
+
+
+def refuse_if(wrong: object, problem: str) -> None:
+    """Raises: UserError with the sentence `problem` if something is wrong."""
+    if wrong:
+        raise UserError(problem)
 
 
 @dataclass(frozen=True)
@@ -31,7 +56,7 @@ class ShapeKeys:
     heads: int = 4
     encoder_layers: int | str = 6
     decoder_layers: int | str = 6
-    weights: str = "one_layer"
+    weights: str = one_of(*SHARING, default="one_layer")
     sharing: str | None = None
     family: str | None = None
 
@@ -74,7 +99,7 @@ class ShapeKeys:
 
     def check(self) -> None:
         """Raises: UserError, which names the key, for a value that no model has, and for values that do not fit together."""
-        check_known(self, {"weights": tuple(SHARING)})
+        check_values(self)
         check_least("model", self, d_model=1, ffn=1, heads=1)
         for name in ("source_vocab", "target_vocab"):
             types = getattr(self, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from one_layer.data.special_tokens import PAD
 from one_layer.models.keys.blocks import BlockKeys
-from one_layer.models.keys.choices import check_known, refuse_if
+from one_layer.models.keys.shape import one_of, refuse_if
 from one_layer.system.errors import check_least
 
 
@@ -14,13 +14,13 @@ from one_layer.system.errors import check_least
 class TableKeys(BlockKeys):
     """A dense model has trained tables, and a masked one masked tables, unless `embedding` says otherwise."""
 
-    embedding: str | None = None
-    embedding_source: str = "text"
+    embedding: str | None = one_of("masked", "frozen", "trained", default=None)
+    embedding_source: str = one_of("text", "run", "fairseq", "roberta")
     embedding_path: str = ""
     embedding_vocabulary: str = ""
     shared_embedding: bool = False
     embedding_norm: bool = False
-    positions: str = "sinusoidal"
+    positions: str = one_of("sinusoidal", "learned", "frozen")
     max_positions: int = 512
 
     def follows(self) -> dict[str, object]:
@@ -40,12 +40,6 @@ class TableKeys(BlockKeys):
     def check(self) -> None:
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
-        known = {
-            "embedding": ("masked", "frozen", "trained"),
-            "embedding_source": ("text", "run", "fairseq", "roberta"),
-            "positions": ("sinusoidal", "learned", "frozen"),
-        }
-        check_known(self, known)
         check_least("model", self, max_positions=1)
         self.check_fits_modern("positions", "sinusoidal")
         source, path = self.embedding_source, self.embedding_path

@@ -1,11 +1,13 @@
-"""A trained causal language model: it continues prompts and scores texts."""
+"""Causal language modelling: a trained model continues prompts and scores texts."""
 
 from __future__ import annotations
 
 import logging
+import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,23 +15,58 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from tqdm import tqdm
 
-from one_layer.data.corpus import Split
+from one_layer.data import stream_corpus
+from one_layer.data.batches import Updates
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, Split
 from one_layer.data.special_tokens import EOS, UNK
+from one_layer.data.stream import Stream, StreamBatches, windows
 from one_layer.data.stream_corpus import stream, unit_of
+from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import Ids, Unit
-from one_layer.models.causal_decoding import CausalDecoder
-from one_layer.system.errors import counted
+from one_layer.models import ModelConfig
+from one_layer.models.decoding import CausalDecoder
+from one_layer.system.errors import UserError, check_least, counted
 from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
-from one_layer.tasks.causal_lm.scoring import WindowScorer
-from one_layer.tasks.model import TrainedModel, not_finite
-from one_layer.tasks.streams import check_finite
+from one_layer.tasks.losses import nll_program, summed
+from one_layer.tasks.model import TrainedModel, Variables, not_finite
+from one_layer.tasks.streams import Scorer, StreamTask, check_finite, perplexity
+from one_layer.tasks.work import Work, decoder_work
 
 log = logging.getLogger(__name__)
 
+_LEAST_TEMPERATURE = 1e-6  # but for 0; logits are divided by it, in float32
 _LENGTHS = 64  # the buffer of a batch is a multiple of this many tokens, so that few programs are compiled
 # What str.splitlines takes for the end of a line.
 _LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class LanguageModelSettings:
+    """configs/common.py comments on every key. Raises: UserError for a value out of range."""
+
+    stride: int = 256
+    valid_tokens: int = 0
+    max_tokens: int = 4096
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    sample_length: int = 200
+    sample_seed: int = 1
+
+    def __post_init__(self) -> None:
+        check_least("evaluation", self, stride=1, max_tokens=1, sample_length=1, valid_tokens=0, top_k=0, sample_seed=0)
+        if self.sample_seed >= 2**32:
+            raise UserError(f"evaluation.sample_seed is {self.sample_seed}; it must be below 2**32")
+        if self.temperature != 0.0 and not _LEAST_TEMPERATURE <= self.temperature < float("inf"):
+            raise UserError(
+                f"evaluation.temperature is {self.temperature}; it must be 0, which takes the most probable token, or a number of at "
+                f"least {_LEAST_TEMPERATURE:g}"
+            )
+        if not 0.0 < self.top_p <= 1.0:
+            raise UserError(f"evaluation.top_p is {self.top_p}; it must lie in (0, 1], where 1 leaves no token out")
 
 
 class CausalLanguageModel(TrainedModel):
@@ -62,7 +99,7 @@ class CausalLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""
         text = stream(split)
-        values = check_finite(WindowScorer(self.config, self.settings, self._unit)(self.prepared, text, title))
+        values = check_finite(scores(self.config, self.settings, self._unit, self.prepared, text, title))
         stride, measure = self.settings.stride, f"bits_per_{self._unit.measure}"
         log.info(
             "%s: %.4f %s, perplexity %.4g per token (%s tokens; windows of %s, stride %s)",
@@ -108,7 +145,7 @@ class CausalLanguageModel(TrainedModel):
         settings, context, config = self.settings, self.data.block, self.config
         sampler = Sampler(settings.temperature, settings.top_k, settings.top_p)
 
-        def run(variables: dict[str, Any], tokens: Array, filled: Array, first: Array) -> Array:
+        def run(variables: Variables, tokens: Array, filled: Array, first: Array) -> Array:
             decoder = CausalDecoder(config, variables)
             key = jax.random.key(settings.sample_seed)
             keys = jax.vmap(partial(jax.random.fold_in, key))(first + jnp.arange(len(tokens)))
@@ -119,7 +156,75 @@ class CausalLanguageModel(TrainedModel):
         return jax.jit(run)
 
 
+def scores(
+    model: ModelConfig,
+    settings: LanguageModelSettings,
+    unit: Unit,
+    variables: Variables,
+    text: Stream,
+    title: str,
+    between: Callable[[], None] = lambda: None,
+    limit: int = 0,
+) -> dict[str, float]:
+    """`nll` in nats per token, `perplexity` per token, and `bits_per_byte` (or `bits_per_character`) of the text.
+
+    Every token counts once, the first ones too, whose context is short. See `one_layer.tasks.streams.Scorer` for the arguments.
+    """
+    total = min(len(text.tokens), limit) if limit else len(text.tokens)
+    rows = max(1, settings.max_tokens // text.block)
+    batches, program = windows(text, settings.stride, rows, limit), nll_program(model, ("source",))
+    with tqdm(total=total, desc=title, unit="token", unit_scale=True, disable=None, leave=False) as bar:
+        nll = float(summed(program, variables, batches, between, lambda: bar.update(rows * settings.stride))[0])
+    measured = sum(int(unit.sizes[ids].sum()) for ids in Stream(text.tokens[:total], text.block).chunks())
+    bits = nll / math.log(2) / max(measured, 1)
+    return {"nll": nll / total, "perplexity": perplexity(nll / total), f"bits_per_{unit.measure}": bits}
+
+
 def _in_one_line(text: str) -> str:
     """`text` as a terminal may show it: a model may write any character, also one that moves the cursor."""
     shown = _LINE_ENDS.sub("↵", text)
     return "".join("�" if unicodedata.category(each) == "Cc" and each != "\t" else each for each in shown)
+
+
+class CausalLM(StreamTask):
+    """Predicts each token of a text from those before it (arXiv 2012.15045 trains such a model on enwik8)."""
+
+    family = "decoder"
+    settings = LanguageModelSettings
+    limits = {  # noqa: RUF012  # a ClassVar of Task
+        "stride": 2**16,
+        "max_tokens": 2**24,
+        "sample_length": 2**16,
+    }
+    masked = False
+    validated_by = ("stride", "valid_tokens")
+    model = CausalLanguageModel
+
+    def check(self, data: DataConfig, model: ModelConfig, settings: LanguageModelSettings) -> None:
+        super().check(data, model, settings)
+        if settings.stride > data.block:
+            raise UserError(
+                f"evaluation.stride is {settings.stride}, but data.block is {data.block}: tokens between two windows would not be scored; "
+                f"give at most {data.block}"
+            )
+
+    def selectable(self, data: DataConfig, settings: LanguageModelSettings) -> tuple[str, ...]:
+        return ("nll",)
+
+    def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
+        """Blocks of the text, in an order that depends on the seed and the epoch alone."""
+        return StreamBatches(
+            stream_corpus.stream(corpus.train), max_tokens=data.max_tokens, accumulate=accumulate, seed=seed
+        )
+
+    def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
+        return {"source": length, "target": length}
+
+    def scorer(
+        self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, assets: TextAssets
+    ) -> Scorer:
+        return partial(scores, model, settings, stream_corpus.unit_of(data, assets))
+
+    def line_work(self, model: ModelConfig, settings: LanguageModelSettings, tokens: int) -> Work:
+        """The work of reading a prompt and writing on."""
+        return decoder_work(model, tokens + settings.sample_length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.reader import Encode, ParallelReader, describe_sides
 from one_layer.data.sources.held_out import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
-from one_layer.data.sources.table import Table, column_names
+from one_layer.data.sources.table import Row, Table, column_names
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
@@ -20,7 +21,7 @@ from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.tokens import TokenStore, cut_texts
 from one_layer.system.errors import UserError
-from one_layer.tasks.classification.glue import read_examples, read_tfds_examples, task_named
+from one_layer.tasks.classification.glue import UNDECIDED, rows_of_file, rows_of_tfds
 from one_layer.tasks.classification.labels import check_spelling, describe_counts, label_set, labels_of
 
 
@@ -35,35 +36,33 @@ class LabelledTexts(Source):
         self._labels = label_set(config)
 
     def lines(self, name: str) -> Pairs:
-        return self._from_table(name) if self._config.columns else self._published(name)
-
-    def _from_table(self, name: str) -> Pairs:
-        path, texts, labels = self.files(name)[0], [], []
+        texts, labels, undecided = list[str](), list[str](), 0
         spellings: dict[str, str] = {}
-        for number, (*row, label) in Table(path, column_names(self._config.columns), self._config.delimiter):
+        published, where = not self._config.columns, name if self._config.source == "tfds" else self.files(name)[0]
+        for number, (*row, label) in self._rows(name):
+            if published and label in UNDECIDED:
+                undecided += 1
+                continue
             texts.append("\t".join(map(_one_line, row)))
             try:
                 labels.append(self._labels.name(label))
                 if not self._labels.labels:
                     check_spelling(label, spellings)
             except UserError as error:
-                raise UserError(f"{path}, line {number}: {error}") from None
+                raise UserError(f"{where}, line {number}: {error}") from None
         if not labels:
-            raise UserError(f"{path} has no labelled text; give a file with at least one line of them")
-        self.report[name] = f"{name}: {len(labels):,} texts ({describe_counts(labels)})"
+            raise UserError(f"{where} has no labelled text; give a file with at least one line of them")
+        left_out = f"; left out: {undecided:,} without an agreed label" if undecided else ""
+        self.report[name] = f"{name}: {len(labels):,} texts ({describe_counts(labels)}){left_out}"
         return texts, labels
 
-    def _published(self, name: str) -> Pairs:
-        config, task = self._config, task_named(self._config.labels)
+    def _rows(self, name: str) -> Iterable[Row]:
+        config = self._config
         if config.source == "tfds":
-            found = read_tfds_examples(task, config.tfds_name, name, config.directory)
-        else:
-            found = read_examples(task, self.files(name)[0])
-        if not len(found):
-            raise UserError(f"{name} has no labelled text; {found.describe()}")
-        self.report[name] = f"{name}: {found.describe()}"
-        texts = ["\t".join(map(_one_line, (each.first, each.second)[: len(task.columns)])) for each in found.examples]
-        return texts, [task.labels[each.label] for each in found.examples]
+            return rows_of_tfds(config.labels, config.tfds_name, name, config.directory)
+        if config.columns:
+            return Table(self.files(name)[0], column_names(config.columns), config.delimiter)
+        return rows_of_file(config.labels, self.files(name)[0])
 
     def files(self, name: str) -> list[Path]:
         if self._config.source == "tfds":

@@ -22,7 +22,7 @@ class LabelSet:
 
     - `labels`: their names in the order of their ids; empty if the training text decides them.
     - `written`: the name of each label by what the files have in its place.
-    - `scores`: names in `one_layer.tasks.classification.measures`; the first is the main score.
+    - `scores`: names in `one_layer.tasks.classification.scoring`; the first is the main score.
     - `texts`: the number of texts that one label belongs to, 1 or 2.
     """
 
@@ -53,7 +53,8 @@ class LabelSet:
             return ""
         if any(map(_is_number, self.written)):
             return f"; add {label}:NAME"
-        return "; say what the numbers mean, for instance data.labels=0:neutral,1:entails"
+        meant = ",".join(f"{number}:{name}" for number, name in enumerate(self.labels))
+        return f"; say what the numbers mean, for instance data.labels={meant}"
 
 
 def spelled(text: str) -> str:
@@ -87,10 +88,7 @@ def label_set(config: DataConfig) -> LabelSet:
     columns = column_names(config.columns)
     if config.labels in TASKS:
         task = TASKS[config.labels]
-        written = {name: name for name in task.labels}
-        if task.numbered:
-            written |= {str(number): name for number, name in enumerate(task.labels)}
-        found = LabelSet(task.labels, task.scores, len(columns) - 1 if columns else len(task.columns), written)
+        found = LabelSet(task.labels, task.scores, len(columns) - 1 if columns else len(task.columns), task.written)
     else:
         found = _own(config.labels, len(columns) - 1)
         if config.source != "labelled" or not columns:

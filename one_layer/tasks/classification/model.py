@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import UNK
 from one_layer.data.tokens import cut_texts
 from one_layer.system.errors import UserError, counted
-from one_layer.tasks.classification.labeller import Labeller, LogP, label_scores
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
+from one_layer.tasks.classification.scoring import LogP, label_probabilities, label_scores
 from one_layer.tasks.model import TrainedModel, not_finite
 
 log = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class ClassificationModel(TrainedModel):
         ids = self._cut([assets.source_vocabulary.encode_texts(line) for line in prepared])
         given: list[Label | None] = [None] * len(texts)
         if ids:
-            log_p = self._labeller(self.prepared, ids, "classifying")
+            log_p = self._log_p(ids, "classifying")
             for place, name, each in zip(full, self._names(log_p), log_p, strict=True):
                 given[place] = Label(name, math.exp(each.max()))
         return given
@@ -76,7 +75,7 @@ class ClassificationModel(TrainedModel):
 
         Beside them: `texts/LABEL`, the number of texts with each label, and `majority_accuracy`, which one label for all would have.
         """
-        log_p = self._labeller(self.prepared, split.source, title)
+        log_p = self._log_p(split.source, title)
         given = self._names(log_p)
         values = label_scores(log_p, split, label_set(self.data).scores)
         shown = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
@@ -88,9 +87,8 @@ class ClassificationModel(TrainedModel):
         texts = {"texts": len(given), **{f"texts/{label}": count for label, count in counts.items()}}
         return {**values, "majority_accuracy": share, **texts}, {"plain": given}
 
-    @cached_property
-    def _labeller(self) -> Labeller:
-        return Labeller(self.config, self.settings)
+    def _log_p(self, texts: Sequence[Ids], title: str) -> LogP:
+        return label_probabilities(self.config, self.settings, self.prepared, texts, title)
 
     def _cut(self, whole: list[Ids]) -> list[Ids]:
         """The ids of texts, or of pairs of texts, as the training text was cut. Logs how many are cut."""

@@ -17,17 +17,12 @@ from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.corpus import LabelledReader
 from one_layer.tasks.classification.glue import TASKS
-from one_layer.tasks.classification.labeller import ClassificationValidator
 from one_layer.tasks.classification.labels import FROM_TRAIN, label_set
 from one_layer.tasks.classification.model import ClassificationModel
-from one_layer.tasks.classification.paired import labels
-from one_layer.tasks.classification.settings import LabellingSettings
+from one_layer.tasks.classification.scoring import LabellingSettings, label_probabilities, label_scores, paired_labels
 from one_layer.tasks.losses import Smoothing, label_nll
-from one_layer.tasks.model import TrainedModel
-from one_layer.tasks.paired import Paired
-from one_layer.tasks.protocol import Batch, Sums, Task, Validator, check_positions
-
-_READER = LabelledReader()
+from one_layer.tasks.model import TrainedModel, prepared
+from one_layer.tasks.protocol import Batch, Between, Paired, Sums, Task, Validator, Variables, check_positions
 
 
 class Classification(Task):
@@ -57,10 +52,8 @@ class Classification(Task):
     def selectable(self, data: DataConfig, settings: LabellingSettings) -> tuple[str, ...]:
         return ("nll", *label_set(data).scores)
 
-    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
-        if saved is None:
-            return loading.load(data, reader=_READER)
-        return loading.load(data, saved.vocabularies, saved.codes, reader=_READER, steps=saved.steps)
+    def reader(self) -> LabelledReader:
+        return LabelledReader()
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
@@ -75,7 +68,9 @@ class Classification(Task):
             )
         text, labels = source.assets.source_vocabulary, label_set(data).labels
         if labels:
-            return loading.load(data, (text, Vocabulary(SPECIALS + labels)), source.assets.codes, reader=_READER)
+            return loading.load(
+                data, (text, Vocabulary(SPECIALS + labels)), source.assets.codes, reader=LabelledReader()
+            )
         if data.store:
             raise UserError(
                 f"data.store is {data.store!r:.200}, but with data.labels={FROM_TRAIN} and train.init_from no text is stored; leave it "
@@ -83,14 +78,11 @@ class Classification(Task):
             )
         return loading.load(data, codes=source.assets.codes, reader=LabelledReader(text))
 
-    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        return loading.load_scored(data, saved.vocabularies, saved.codes, wanted, reader=_READER, steps=saved.steps)
-
     def paired(
         self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: LabellingSettings
     ) -> Paired:
         """Which labels are right."""
-        return labels(split.reference, systems)
+        return paired_labels(split.reference, systems)
 
     def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
         return -(-tokens // longest)  # one for each sequence
@@ -105,5 +97,12 @@ class Classification(Task):
         return {"loss": loss, "nll": nll, "targets": texts, "tokens": tokens}
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: LabellingSettings, corpus: Corpus) -> Validator:
-        """Measures `valid/nll` in nats per text, and the scores of the labelled task."""
-        return ClassificationValidator(model, data, settings, corpus)
+        """Measures `valid/nll` in nats per text, and the scores of the labelled task, such as `valid/accuracy`."""
+        valid, names = corpus.valid, label_set(data).scores
+
+        def values(params: Variables, fixed: dict[str, Variables], between: Between = lambda: None) -> dict[str, float]:
+            variables = prepared(model, {"params": params, **fixed})
+            log_p = label_probabilities(model, settings, variables, valid.source, "valid", between)
+            return {f"valid/{name}": value for name, value in label_scores(log_p, valid, names).items()}
+
+        return values

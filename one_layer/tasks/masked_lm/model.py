@@ -1,31 +1,51 @@
-"""A trained masked language model: it fills masks in lines, and scores texts."""
+"""Masked language modelling: a trained model fills masks in lines, and scores texts."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array
+from tqdm import tqdm
 
-from one_layer.data.batches import evaluation_batches
-from one_layer.data.corpus import Split
-from one_layer.data.special_tokens import BOS, EOS, UNK
+from one_layer.data import stream_corpus
+from one_layer.data.batches import Updates, evaluation_batches
+from one_layer.data.config import DataConfig
+from one_layer.data.corpus import Corpus, Split
+from one_layer.data.masking import MaskedBatches, Masking, validation_batches
+from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
+from one_layer.data.stream import Stream
 from one_layer.data.stream_corpus import stream, unit_of
+from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import MASK, Ids, Unit
-from one_layer.models import build
-from one_layer.system.errors import UserError
-from one_layer.tasks.masked_lm.scoring import MaskedScorer, masking
-from one_layer.tasks.model import TrainedModel, not_finite
-from one_layer.tasks.streams import check_finite
+from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.models import ModelConfig, build
+from one_layer.system.errors import UserError, check_least
+from one_layer.tasks.losses import Smoothing, label_smoothed_nll, nll_program, summed
+from one_layer.tasks.model import TrainedModel, Variables, not_finite
+from one_layer.tasks.protocol import Batch, Sums
+from one_layer.tasks.streams import Scorer, StreamTask, check_finite, perplexity
 
 log = logging.getLogger(__name__)
 CANDIDATES = 5  # tokens that are given for each mask
 WHITE_AT_END = re.compile(r"[^\S\x1c-\x1f]+\Z")  # Unicode's white space, which is not quite Python's
+
+
+@dataclass(frozen=True)
+class MaskedSettings:
+    """configs/common.py comments on every key. Raises: UserError for a value out of range."""
+
+    max_tokens: int = 4096
+    valid_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        check_least("evaluation", self, max_tokens=1, valid_tokens=0)
 
 
 class Candidate(NamedTuple):
@@ -76,7 +96,7 @@ class MaskedLanguageModel(TrainedModel):
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """`nll` in nats per masked token, `perplexity`, `accuracy` of masked tokens and their number, always under the same masks."""
         chosen = masking(self.data, self.assets.target_vocabulary)
-        values = check_finite(MaskedScorer(self.config, self.settings, chosen)(self.prepared, stream(split), title))
+        values = check_finite(scores(self.config, self.settings, chosen, self.prepared, stream(split), title))
         log.info(
             "%s: perplexity %.4g of masked tokens, accuracy %.2f %% (%s masked tokens)",
             *(title, values["perplexity"], 100 * values["accuracy"], f"{int(values['masked']):,}"),
@@ -109,7 +129,7 @@ class MaskedLanguageModel(TrainedModel):
     def _log_p(self) -> Any:
         network = build(self.config)
 
-        def log_p(variables: dict[str, Any], source: Array, places: Array) -> Array:
+        def log_p(variables: Variables, source: Array, places: Array) -> Array:
             logits: Any = network.apply(variables, source, places)
             return jax.nn.log_softmax(logits)
 
@@ -125,6 +145,80 @@ class MaskedLanguageModel(TrainedModel):
         return [Candidate(self._unit.text([number]), float(np.exp(log_p[number]))) for number in best[:CANDIDATES]]
 
 
+def masking(data: DataConfig, vocabulary: Vocabulary) -> Masking:
+    """How tokens of this vocabulary are masked."""
+    return Masking(data.mask_share, vocabulary.tokens.index(MASK), len(vocabulary))
+
+
+def scores(
+    model: ModelConfig,
+    settings: MaskedSettings,
+    masking: Masking,
+    variables: Variables,
+    text: Stream,
+    title: str,
+    between: Callable[[], None] = lambda: None,
+    limit: int = 0,
+) -> dict[str, float]:
+    """`nll` in nats per masked token, `perplexity`, `accuracy`, and the number of `masked` tokens, under masks that are always the same.
+
+    `limit` is rounded up to whole blocks. See `one_layer.tasks.streams.Scorer` for the other arguments.
+    """
+    rows = max(1, settings.max_tokens // text.block)
+    batches = validation_batches(text, masking, rows, limit)
+    program = nll_program(model, ("source", "places"), right=True)
+    with tqdm(desc=title, unit="batch", disable=None, leave=False) as bar:
+        nll, targets, right = summed(program, variables, batches, between, bar.update).tolist()
+    if not targets:
+        raise UserError(
+            f"no token of {title} is masked, so that there is nothing to score; give a longer text, or a larger data.mask_share"
+        )
+    mean = nll / targets
+    return {"nll": mean, "perplexity": perplexity(mean), "accuracy": right / targets, "masked": targets}
+
+
 def _shown(text: str) -> str:
     """A token without the space before it; in quotes if nothing else would be seen."""
     return text.strip(" ") if text.strip() and text.strip(" ").isprintable() else repr(text)
+
+
+class MaskedLM(StreamTask):
+    """Predicts masked tokens (Devlin et al. 2019; RoBERTa, arXiv 1907.11692), as arXiv 2012.15045 pre-trains its encoders."""
+
+    family = "masked_lm"
+    settings = MaskedSettings
+    limits = {"max_tokens": 2**24}  # noqa: RUF012  # a ClassVar of Task
+    masked = True
+    validated_by = ("valid_tokens",)
+    inputs = ("source", "places")
+    model = MaskedLanguageModel
+
+    def check(self, data: DataConfig, model: ModelConfig, settings: MaskedSettings) -> None:
+        super().check(data, model, settings)
+        if data.block < 3:
+            raise UserError(f"data.block is {data.block}; a masked language model needs at least 3: <s> and two tokens")
+
+    def selectable(self, data: DataConfig, settings: MaskedSettings) -> tuple[str, ...]:
+        return ("nll", "accuracy")
+
+    def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
+        """Blocks of the text, whose masks depend on the seed, the epoch and the block alone."""
+        text = stream_corpus.stream(corpus.train)
+        chosen = masking(data, corpus.target_vocabulary)
+        return MaskedBatches(text, chosen, max_tokens=data.max_tokens, accumulate=accumulate, seed=seed)
+
+    def predictions(self, data: DataConfig, tokens: int, longest: int) -> int:
+        return tokens // data.block * Masking(data.mask_share, 0, 0).places(data.block - 1)
+
+    def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
+        places = Masking(data.mask_share, 0, 0).places(length - 1)
+        return {"source": length, "places": places, "target": places}
+
+    def sums(self, logits: Array, batch: Batch, smoothing: Smoothing) -> Sums:
+        """Label-smoothed cross entropy, summed over the predicted tokens."""
+        loss, nll, targets = label_smoothed_nll(logits, batch["target"], smoothing)
+        tokens = (batch["target"][:, :1] != PAD).sum() * float(batch["source"].shape[1])
+        return {"loss": loss, "nll": nll, "targets": targets, "tokens": tokens}
+
+    def scorer(self, model: ModelConfig, data: DataConfig, settings: MaskedSettings, assets: TextAssets) -> Scorer:
+        return partial(scores, model, settings, masking(data, assets.target_vocabulary))

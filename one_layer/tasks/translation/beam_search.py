@@ -28,22 +28,19 @@ class Hypotheses(NamedTuple):
 
     `tokens` [batch, beam, length] end in eos, without the eos that is fed first, and are padded with 1. `lengths` [batch, beam]
     include the eos, and are 0 if there is no hypothesis. `scores` [batch, beam] are Σ log p / length^penalty in nats, -inf if there is
-    no hypothesis, and NaN if the logits of the sentence were not finite. `positional_scores` [batch, beam, length] are the log p of each
-    token, 0 after the eos. `count` [batch] is the number of finished hypotheses.
+    no hypothesis, and NaN if the logits of the sentence were not finite. `count` [batch] is the number of finished hypotheses.
     """
 
     tokens: Int[Array, "batch beam length"]
     lengths: Int[Array, "batch beam"]
     scores: Float[Array, "batch beam"]
-    positional_scores: Float[Array, "batch beam length"]
     count: Int[Array, "batch"]  # type: ignore[assignment]  # hides tuple.count, which is not needed here
 
 
 class _Beams(NamedTuple):
-    """The sequences so far, with the log-probability of each token and of the whole sequence."""
+    """The sequences so far, and their log-probabilities."""
 
     tokens: Int[Array, "batch beam length"]
-    positional: Float[Array, "batch beam length"]
     scores: Float[Array, "batch beam"]
 
 
@@ -70,8 +67,6 @@ def beam_search(
     length_penalty: float | Float[Array, ""] = 1.0,
     active: Bool[Array, "batch"] | None = None,
     reorder: Reorder | None = None,
-    eos: int = EOS,
-    pad: int = PAD,
 ) -> Hypotheses:
     """Searches for the `beam` best continuations of eos, for `batch` sentences at once; `beam` 1 is greedy search.
 
@@ -83,8 +78,7 @@ def beam_search(
     `max_length`, for all sentences or for each; it may be traced. Sentences that are not `active` (they only fill the batch) are not
     searched and get no hypothesis.
 
-    Source: Ott et al. 2019 (fairseq), as run for paper A, section 4. Raises: UserError for beam < 1, max_length < 1, or a vocabulary
-    without eos.
+    Source: Ott et al. 2019 (fairseq), as run for paper A, section 4. Raises: UserError for beam < 1 or max_length < 1.
     """
     if beam < 1 or max_length < 1:
         raise UserError(f"beam is {beam} and max_length {max_length}; both must be at least 1")
@@ -98,10 +92,10 @@ def beam_search(
         logits, cache = tokens_to_logits(state.last.reshape(-1), state.step, state.cache)
         at_limit = state.step >= last_step
         best, not_finite = best_continuations(
-            state.alive.scores, _by_beam(logits, batch, beam, eos), Allowed(state.step, at_limit, eos, pad)
+            state.alive.scores, logits.astype(jnp.float32).reshape(batch, beam, -1), Allowed(state.step, at_limit)
         )
         state = _notice_nan(state, not_finite)
-        state, others = _finish(state, best, length_penalty, eos), _others(best, beam, eos)
+        state, others = _finish(state, best, length_penalty), _others(best, beam)
         return state._replace(
             step=state.step + 1,
             last=others.tokens,
@@ -112,22 +106,21 @@ def beam_search(
             else (reorder or _gather)(cache, others.parents),  # a single beam is its own parent
         )
 
-    end = jax.lax.while_loop(searching, advance, _start(cache, batch, beam, max_length, active, eos, pad))
+    end = jax.lax.while_loop(searching, advance, _start(cache, batch, beam, max_length, active))
     order = jnp.argsort(-end.finished.scores, axis=1, stable=True)
     found = jax.tree.map(lambda x: _take(x, order), end.finished)
     scores = jnp.where(end.broken[:, None], jnp.nan, found.scores)
-    return Hypotheses(found.tokens, _take(end.lengths, order), scores, found.positional, end.done)
+    return Hypotheses(found.tokens, _take(end.lengths, order), scores, end.done)
 
 
-def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array | None, eos: int, pad: int) -> _State:
+def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array | None) -> _State:
     empty = _Beams(
-        jnp.full((batch, beam, max_length + 1), pad, jnp.int32),
-        jnp.zeros((batch, beam, max_length + 1), jnp.float32),
+        jnp.full((batch, beam, max_length + 1), PAD, jnp.int32),
         jnp.full((batch, beam), -jnp.inf, jnp.float32),
     )
     return _State(
         step=jnp.int32(0),
-        last=jnp.full((batch, beam), eos, jnp.int32),
+        last=jnp.full((batch, beam), EOS, jnp.int32),
         # All beams start equal, so only the first is expanded.
         alive=empty._replace(scores=empty.scores.at[:, 0].set(0.0)),
         finished=empty,
@@ -139,14 +132,6 @@ def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array |
     )
 
 
-def _by_beam(logits: Float[Array, "rows vocab"], batch: int, beam: int, eos: int) -> Float[Array, "batch beam vocab"]:
-    if logits.shape[1] <= eos:
-        raise UserError(
-            f"there are logits for {logits.shape[1]} tokens, but eos is {eos}; the vocabulary must contain it"
-        )
-    return logits.astype(jnp.float32).reshape(batch, beam, -1)
-
-
 def _notice_nan(state: _State, not_finite: Bool[Array, "batch beam"]) -> _State:
     """A NaN in a beam with a finite score stops its sentence. In a stopped sentence, a NaN must not spoil the earlier results."""
     nan = not_finite & (state.alive.scores > -jnp.inf)
@@ -154,11 +139,11 @@ def _notice_nan(state: _State, not_finite: Bool[Array, "batch beam"]) -> _State:
     return state._replace(broken=broken, active=state.active & ~broken)
 
 
-def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array, ""], eos: int) -> _State:
+def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array, ""]) -> _State:
     """Moves the candidates that end in eos, of the first `beam`, to the free places among the finished hypotheses, best first."""
     beam = state.last.shape[1]
     first = jax.tree.map(lambda x: x[:, :beam], best)
-    ends = (first.tokens == eos) & (first.scores > -jnp.inf) & state.active[:, None]
+    ends = (first.tokens == EOS) & (first.scores > -jnp.inf) & state.active[:, None]
     place = jnp.where(ends, state.done[:, None] + jnp.cumsum(ends, axis=1) - 1, beam)
     chosen = place[:, None, :] == jnp.arange(beam)[None, :, None]  # [batch, place, candidate]
     new, candidate = jnp.any(chosen, axis=2), jnp.argmax(chosen, axis=2)
@@ -174,12 +159,12 @@ def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array
     )
 
 
-def _others(best: Candidates, beam: int, eos: int) -> Candidates:
+def _others(best: Candidates, beam: int) -> Candidates:
     """The best `beam` candidates that are not eos, in order: the next beams."""
-    order = jnp.argsort(best.tokens == eos, axis=1, stable=True)[:, :beam]
+    order = jnp.argsort(best.tokens == EOS, axis=1, stable=True)[:, :beam]
     others = jax.tree.map(lambda x: _take(x, order), best)
     # In a vocabulary too small for `beam` others, an eos remains among them; -inf ends it.
-    return others._replace(scores=jnp.where(others.tokens == eos, -jnp.inf, others.scores))
+    return others._replace(scores=jnp.where(others.tokens == EOS, -jnp.inf, others.scores))
 
 
 def _gather(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
@@ -192,12 +177,8 @@ def _gather(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:
 def _extend(state: _State, chosen: Candidates) -> _Beams:
     """The parents' sequences, extended by the chosen tokens."""
     here = jnp.arange(state.alive.tokens.shape[2]) == state.step
-    gained = chosen.scores - _take(state.alive.scores, chosen.parents)
-    return _Beams(
-        jnp.where(here, chosen.tokens[:, :, None], _take(state.alive.tokens, chosen.parents)),
-        jnp.where(here, gained[:, :, None], _take(state.alive.positional, chosen.parents)),
-        chosen.scores,
-    )
+    parents = _take(state.alive.tokens, chosen.parents)
+    return _Beams(jnp.where(here, chosen.tokens[:, :, None], parents), chosen.scores)
 
 
 def _take(x: Shaped[Array, "batch many *rest"], places: Int[Array, "batch some"]) -> Shaped[Array, "batch some *rest"]:

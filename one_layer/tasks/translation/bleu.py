@@ -18,12 +18,14 @@ A text whose references have nowhere four tokens in a row cannot be measured: it
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.significance import PairedTest, Result
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
@@ -31,7 +33,9 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.languages import characters, code, sacrebleu_tokenizer
 from one_layer.data.text.preprocess import METASPACE, Preprocessing
 from one_layer.system.errors import UserError
+from one_layer.tasks.protocol import FEWEST, Paired
 
+SAMPLES = 1000  # of the paired bootstrap
 UNMEASURED = (
     "BLEU cannot measure this text, because no reference has four tokens: it would be 0 for a perfect translation"
 )
@@ -46,7 +50,7 @@ def bleu_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> floa
     There is no smoothing: if no 4-gram of the corpus is right, the score is 0, as in multi-bleu.
     Raises: UserError for no lines or lists of unequal length.
     """
-    return _tokenized(hypotheses, references).score
+    return tokenized_score(hypotheses, references).score
 
 
 def bleu_compound_split(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -80,9 +84,8 @@ def can_measure(references: Sequence[str], tokenize: str = "none") -> bool:
     return any(len(metric.tokenizer(line.strip()).split()) >= metric.max_ngram_order for line in references)
 
 
-def describe_tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> str:
+def describe_tokenized(score: BLEUScore) -> str:
     """One line: tokenised BLEU with its n-gram precisions, brevity penalty and lengths."""
-    score = _tokenized(hypotheses, references)
     precisions = "/".join(f"{precision:.1f}" for precision in score.precisions)
     lengths = f"ratio {score.ratio:.3f}, {score.sys_len:,} of {score.ref_len:,} tokens"
     return f"tokenised BLEU {score.score:.2f} ({precisions}, BP {score.bp:.3f}, {lengths})"
@@ -113,7 +116,8 @@ def split_compounds(line: str) -> str:
     return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
 
 
-def _tokenized(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScore:
+def tokenized_score(hypotheses: Sequence[str], references: Sequence[str]) -> BLEUScore:
+    """The same with its parts."""
     _check(hypotheses, references)
     return BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(hypotheses, [references])
 
@@ -163,13 +167,47 @@ def all_scores(target: Preprocessing, subwords: list[str], split: Split, tokeniz
     sacre, signature = bleu_sacre(target.undo(subwords), split.reference_detokenized, target.lowercase, tokenize)
     scores: dict[str, Any] = {"signature": signature, "sentences": len(lines), "details_tokenized": UNMEASURED}
     if can_measure(references):
-        details = describe_tokenized(lines, references)
-        scores |= {
-            "bleu_tokenized": bleu_tokenized(lines, references),
-            "details_tokenized": details + describe_tokens(target),
-        }
+        score = tokenized_score(lines, references)
+        details = describe_tokenized(score) + describe_tokens(target)
+        scores |= {"bleu_tokenized": score.score, "details_tokenized": details}
     if code(target.language) == "de" and can_measure(list(map(split_compounds, references))):
         scores["bleu_compound_split"] = bleu_compound_split(lines, references)
     if can_measure(split.reference_detokenized, tokenize):
         scores["bleu_sacre"] = sacre
     return scores
+
+
+def translations(
+    references: Sequence[str], systems: tuple[Sequence[str], Sequence[str]], tokenize: str, lowercase: bool
+) -> Paired:
+    """sacreBLEU of two lists of plain translations: of the corpus, and of each sentence with its effective order.
+
+    The test is sacreBLEU's paired bootstrap (Koehn 2004), whose seed is the environment's SACREBLEU_SEED or 12345.
+    Raises: UserError for lists of unequal lengths, and for a tokenizer whose package is missing.
+    """
+    found = [bleu_sacre(lines, references, lowercase, tokenize) for lines in systems]
+    by_line = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=True)
+    scores = [
+        [
+            round(by_line.sentence_score(line, [reference]).score, 6)
+            for line, reference in zip(lines, references, strict=True)
+        ]
+        for lines in systems
+    ]
+    totals, signature = (found[0][0], found[1][0]), found[0][1]
+    paired = Paired(f"sacreBLEU ({signature})", totals, list(zip(*scores, strict=True)))
+    differing = sum(one != other for one, other in zip(*systems, strict=True))
+    # sacreBLEU gives two equal lists p = 0.001, and resampling says little where only a few lines differ.
+    if differing < FEWEST or not can_measure(references, tokenize):
+        return paired
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    test = PairedTest(
+        [("first", systems[0]), ("second", systems[1])],
+        {"BLEU": sacrebleu_metric(tokenize, lowercase)},
+        [references],
+        test_type="bs",
+        n_samples=SAMPLES,
+    )
+    _, results = test()
+    (p,) = (each[1].p_value for each in results.values() if isinstance(each[1], Result))
+    return paired._replace(p=p, test=f"paired bootstrap by sacreBLEU, {SAMPLES:,} samples")

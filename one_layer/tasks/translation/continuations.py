@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from one_layer.data.special_tokens import EOS, PAD
+
 _BLOCK = 16  # tokens; a CPU finds the largest of so many floats in one instruction or two
 _LARGE = 1024  # tokens; in a smaller vocabulary, blocks save nothing
 
@@ -25,12 +27,10 @@ class Allowed(NamedTuple):
 
     step: Int[Array, ""]
     at_limit: Bool[Array, "batch"]
-    eos: int
-    pad: int
 
     def __call__(self, tokens: Int[Array, "#batch #beam tokens"]) -> Bool[Array, "batch #beam tokens"]:
-        forbidden = (tokens == self.pad) | ((tokens == self.eos) & (self.step == 0))
-        return ~forbidden & ((tokens == self.eos) | ~self.at_limit[:, None, None])
+        forbidden = (tokens == PAD) | ((tokens == EOS) & (self.step == 0))
+        return ~forbidden & ((tokens == EOS) | ~self.at_limit[:, None, None])
 
 
 class _Normalized(NamedTuple):
@@ -58,7 +58,7 @@ def best_continuations(
     no continuation.
     """
     batch, beam, vocab = logits.shape
-    blocks = None if vocab < _LARGE or max(allowed.eos, allowed.pad) >= _BLOCK else _largest(logits)
+    blocks = None if vocab < _LARGE else _largest(logits)
     top = jnp.max(logits if blocks is None else blocks, axis=2)
     beams = _Normalized(scores, top, jnp.log(jnp.sum(jnp.exp(logits - top[:, :, None]), axis=2)))
     if blocks is None:

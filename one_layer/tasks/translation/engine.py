@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 from tqdm import tqdm
 
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.tasks.model import TrainedModel, Writer, not_finite
-from one_layer.tasks.translation.generate import EMPTY, Hypothesis
+from one_layer.tasks.translation.generate import EMPTY, Ids
 from one_layer.tasks.translation.settings import SearchSettings
 
 _ROWS = 32  # sentences of a batch, at most
@@ -47,8 +46,8 @@ class Search:
         self._ids = {token: number for number, token in enumerate(self._target)}
         self._settings, self._translator = settings, translator
 
-    def __call__(self, sentences: Sequence[Int[np.ndarray, "_"]], title: str) -> list[Hypothesis]:
-        """The best hypothesis of every sentence (ids that end in eos), in order; of one without tokens, the empty one.
+    def __call__(self, sentences: Sequence[Ids], title: str) -> list[Ids]:
+        """The best translation of every sentence (ids that end in eos), in order; of one without tokens, the empty one.
 
         A translation has at most as many tokens as the longest source of its batch allows (`evaluation.max_length_a`).
         Raises: UserError if the model's outputs are not finite.
@@ -62,11 +61,11 @@ class Search:
             waiting = [self._begun([sentences[place] for place in batch]) for batch in batches]
             for batch, results in zip(batches, waiting, strict=True):
                 for place, result in zip(batch, results, strict=True):
-                    found[place] = self._hypothesis(result.result())
+                    found[place] = self._found(result.result())
                     bar.update()
         return found
 
-    def _batches(self, places: list[int], sentences: Sequence[Int[np.ndarray, "_"]]) -> Iterator[list[int]]:
+    def _batches(self, places: list[int], sentences: Sequence[Ids]) -> Iterator[list[int]]:
         """The `places` in batches that have at most `evaluation.max_tokens` padded tokens, or one sentence. The longest come first.
 
         Few sentences are shared out among the cores, so that none of them waits for the only batch.
@@ -77,7 +76,7 @@ class Search:
             yield places[:rows]
             places = places[rows:]
 
-    def _begun(self, sentences: Sequence[Int[np.ndarray, "_"]]) -> list[Any]:
+    def _begun(self, sentences: Sequence[Ids]) -> list[Any]:
         return self._translator.translate_batch(
             [[self._source[number] for number in ids[:-1]] for ids in sentences],
             asynchronous=True,
@@ -89,11 +88,11 @@ class Search:
             return_scores=True,
         )
 
-    def _hypothesis(self, result: Any) -> Hypothesis:
+    def _found(self, result: Any) -> Ids:
         (tokens,), (score,) = result.hypotheses, result.scores
         if not np.isfinite(score):
             raise not_finite("translate")
-        return Hypothesis(np.array([*(self._ids[token] for token in tokens), EOS], np.int32), score)
+        return np.array([*(self._ids[token] for token in tokens), EOS], np.int32)
 
 
 def _translator(folder: str, precision: str) -> Any:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-
-import numpy as np
-from jaxtyping import Int
 
 from one_layer.data.corpus import Split
 from one_layer.data.tokens import LONGEST, cut
 from one_layer.tasks.model import TrainedModel, Writer
 from one_layer.tasks.translation.engine import Engine, Search
-from one_layer.tasks.translation.generate import Generator, Hypothesis
+from one_layer.tasks.translation.generate import Ids, translated
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +67,7 @@ class TranslationModel(TrainedModel):
         subwords = self._subwords(hypotheses)
         plain = list(map(_one_line, target.undo(subwords)))
         scores = bleu.all_scores(target, subwords, split, self.settings.tokenize)
-        scores["tokens"] = sum(len(h.tokens) for h in hypotheses)
+        scores["tokens"] = sum(map(len, hypotheses))
         compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
         sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}" if "bleu_sacre" in scores else ""
         log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre or "no sacreBLEU either")
@@ -95,15 +92,13 @@ class TranslationModel(TrainedModel):
         assert self.engine
         return self.engine.opened(self)
 
-    def _search(self, sentences: list[Int[np.ndarray, "_"]], title: str) -> list[Hypothesis]:
-        return self.opened(sentences, title) if self.engine else self._generator(self.prepared, sentences, title)
+    def _search(self, sentences: Sequence[Ids], title: str) -> list[Ids]:
+        if self.engine:
+            return self.opened(sentences, title)
+        return translated(self.config, self.settings, self.prepared, sentences, title)
 
-    @cached_property
-    def _generator(self) -> Generator:
-        return Generator(self.config, self.settings)
-
-    def _subwords(self, hypotheses: list[Hypothesis]) -> list[str]:
-        return [self.assets.target_vocabulary.decode(hypothesis.tokens) for hypothesis in hypotheses]
+    def _subwords(self, hypotheses: list[Ids]) -> list[str]:
+        return list(map(self.assets.target_vocabulary.decode, hypotheses))
 
 
 def _one_line(text: str) -> str:

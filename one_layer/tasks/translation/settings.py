@@ -12,14 +12,7 @@ TOKENIZERS = ("13a", "zh", "char", "intl", "ja-mecab", "ko-mecab", "flores101", 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Beam search on test sets (`beam`), and on the validation set during training (`valid_beam`; 0 for none).
-
-    A hypothesis has at most `max_length_a` times the source's tokens (including eos) plus `max_length_b` tokens, and eos.
-    `max_tokens` limits the padded source tokens of a batch. `buckets` is the number of padded lengths for the validation loss.
-    `tokenize` is the name of a tokenizer of sacreBLEU; empty: the target language decides.
-
-    Raises: UserError for a value out of range.
-    """
+    """configs/common.py comments on every key. Raises: UserError for a value out of range."""
 
     beam: int = 5
     valid_beam: int = 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
+import math
 from typing import Any
 
+from one_layer.data.batches import evaluation_batches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.paired import Paired
-from one_layer.tasks.protocol import Task, Validator, Variables
+from one_layer.tasks.losses import nll_program, summed
+from one_layer.tasks.model import prepared
+from one_layer.tasks.protocol import Between, Paired, Task, Validator, Variables
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.work import Work, search_work
+
+log = logging.getLogger(__name__)
 
 
 class Translation(Task):
@@ -49,29 +56,38 @@ class Translation(Task):
     def selectable(self, data: DataConfig, settings: SearchSettings) -> tuple[str, ...]:
         return ("nll", "bleu") if settings.valid_beam else ("nll",)
 
-    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
-        from one_layer.data import loading
-
-        if saved is None:
-            return loading.load(data)
-        return loading.load(data, saved.vocabularies, saved.codes, steps=saved.steps)
-
-    def scored_corpus(self, data: DataConfig, saved: TextAssets, wanted: str = "") -> Corpus:
-        from one_layer.data import loading
-
-        return loading.load_scored(data, saved.vocabularies, saved.codes, wanted, steps=saved.steps)
-
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
-        """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0, tokenised BLEU as `valid/bleu`."""
-        from one_layer.tasks.translation.validation import TranslationValidator
+        """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0 or BLEU cannot measure the text, tokenised `valid/bleu`."""
+        from one_layer.tasks.translation import bleu
+        from one_layer.tasks.translation.generate import translated
 
-        return TranslationValidator(model, settings, corpus)
+        program, valid, target = nll_program(model, ("source", "target_in")), corpus.valid, corpus.target_preprocessing
+        reference = bleu.bleu_tokens(target, valid.reference)
+        measured = bleu.can_measure(reference)
+        if settings.valid_beam and not measured:
+            log.warning("valid: %s; so it is not computed", bleu.UNMEASURED)
+        searched = dataclasses.replace(settings, beam=settings.valid_beam or 1)
+        # A tokenizer that needs a package is missed now, and not after hours of training.
+        bleu.sacrebleu_metric(settings.tokenize or sacrebleu_tokenizer(target.language))
+
+        def values(params: Variables, fixed: dict[str, Variables], between: Between = lambda: None) -> dict[str, float]:
+            variables = prepared(model, {"params": params, **fixed})
+            batches = evaluation_batches(valid.source, valid.target, settings.max_tokens, settings.buckets)
+            nll, tokens = summed(program, variables, batches, between).tolist()
+            found = {"valid/nll": nll / tokens}
+            if settings.valid_beam and measured and math.isfinite(nll):  # a diverged model cannot translate
+                hypotheses = translated(model, searched, variables, valid.sentences, "valid", between)
+                lines = bleu.bleu_tokens(target, target.join(list(map(corpus.target_vocabulary.decode, hypotheses))))
+                found["valid/bleu"] = bleu.bleu_tokenized(lines, reference)
+            return found
+
+        return values
 
     def paired(
         self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: SearchSettings
     ) -> Paired:
         """sacreBLEU, as the scores have it."""
-        from one_layer.tasks.translation.paired import translations
+        from one_layer.tasks.translation.bleu import translations
 
         target = assets.target_preprocessing
         tokenize = settings.tokenize or sacrebleu_tokenizer(target.language)
@@ -80,9 +96,9 @@ class Translation(Task):
     def lowered_search(
         self, model: ModelConfig, settings: SearchSettings, variables: Variables, source: Any, limits: Any, active: Any
     ) -> Any:
-        from one_layer.tasks.translation.generate import Generator
+        from one_layer.tasks.translation.generate import search_program
 
-        return Generator(model, settings).lower(variables, source, limits, active)
+        return search_program(model, settings).lower(variables, source, limits, active)
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
         """The work of the encoder and of a search to the maximum length."""

@@ -237,8 +237,7 @@ def test_tfds_and_files_give_the_same_corpus(sets, tmp_path):
         ]
         assert ids[0] == ids[1]
     assert other.report[0] == (
-        "validation: qqp: 3 examples (2 not_duplicate, 1 duplicate; always not_duplicate: 66.7 %); left out: 1 without an agreed label, "
-        "0 broken lines"
+        "validation: 3 texts (1 duplicate, 2 not_duplicate; always not_duplicate: 66.7 %); left out: 1 without an agreed label"
     )
     for ids, text in zip(one.valid.source, one.valid.source_text, strict=True):
         first, second = (
@@ -269,19 +268,6 @@ def test_cut_texts_are_counted_in_every_part(sets):
     assert said(scored) == [each.format(3)]
     whole = corpus_of(data(sets, source="labelled"))
     assert len(said(whole)) == 1, "where nothing was cut, only the training part says so"
-
-
-@pytest.mark.slow
-def test_a_data_set_of_tfds_trains(sets, tmp_path):
-    changes = {"data.source": "tfds", "data.tfds_name": "glue/qqp", "data.labels": "qqp", "data.valid": "validation"}
-    changes |= {"data.train": "train", "data.tests": ("validation",), "train.updates": 2, "train.evaluate_every": 2}
-    changes |= {"optim.warmup": 1}
-    result = train(resolve(values(sets, **changes)), tmp_path / "run", [])
-    scores = result["test"]["validation"]
-    counts = ("texts/duplicate", "texts/not_duplicate")
-    assert set(scores) == {"nll", "accuracy", "f1", "majority_accuracy", "texts", *counts}
-    assert scores["majority_accuracy"] == max(scores[name] for name in counts) / scores["texts"]
-    assert (tmp_path / "run" / "ticket.safetensors").exists()
 
 
 @pytest.mark.parametrize(
@@ -329,8 +315,3 @@ def test_labels_of_another_task_are_refused(folder):
     for strange in (("positive", "negative"), ("negative", "positive", "neither")):
         with pytest.raises(UserError, match=f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
             scored(*strange)
-
-
-def test_a_file_that_is_not_there_is_named(folder):
-    with pytest.raises(UserError, match=r"dev\.tsv does not exist \(nor dev\.tsv\.gz\)"):
-        corpus_of(resolve(values(folder, **{"data.valid": "dev.tsv"})).data)

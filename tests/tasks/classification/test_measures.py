@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.tokens import TokenStore
-from one_layer.tasks.classification.labeller import label_scores
-from one_layer.tasks.classification.measures import SCORES, accuracy, f1, matthews
+from one_layer.tasks.classification.scoring import SCORES, accuracy, f1, label_scores, matthews
 
 PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30)
 

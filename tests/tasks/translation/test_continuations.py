@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,11 +14,9 @@ BEAM = 3
 SMALL, LARGE = 40, _LARGE + _BLOCK + 5  # the last block of the large one is shorter
 
 
-@cache
-def program(eos=EOS):
-    return jax.jit(
-        lambda scores, logits, step, at_limit: best_continuations(scores, logits, Allowed(step, at_limit, eos, PAD))
-    )
+@jax.jit
+def found_by(scores, logits, step, at_limit):
+    return best_continuations(scores, logits, Allowed(step, at_limit))
 
 
 def of_all(scores, logits, step, at_limit):
@@ -46,17 +42,10 @@ def test_they_are_the_first_of_a_stable_sort(vocab, step, values):
     logits[2, 1, 7] = np.inf
     scores = np.where(step == 0, [0, -np.inf, -np.inf], -random.integers(0, 3, (4, BEAM))).astype(np.float32)
     at_limit = np.arange(4) == 3
-    found, not_finite = program()(scores, logits, step, at_limit)
+    found, not_finite = found_by(scores, logits, step, at_limit)
     places, totals = of_all(scores, jnp.asarray(logits), step, at_limit)
     counts = totals > -np.inf  # no two programs need agree on what is impossible
     np.testing.assert_allclose(found.scores, totals, rtol=2e-6)
     assert (np.where(counts, found.parents * vocab + found.tokens, 0) == np.where(counts, places, 0)).all()
     assert (found.tokens < vocab).all() and (found.parents < BEAM).all()
     assert np.argwhere(not_finite).tolist() == [[2, 1]]
-
-
-def test_a_vocabulary_whose_eos_is_not_in_the_first_block():
-    logits = np.zeros((1, BEAM, LARGE), np.float32)
-    logits[:, :, LARGE - 1] = 1.0
-    found, _ = program(LARGE - 1)(np.zeros((1, BEAM), np.float32), logits, 0, np.array([False]))
-    assert (found.tokens != LARGE - 1).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from types import SimpleNamespace
 
 import jax
@@ -18,8 +17,7 @@ from one_layer.system.errors import UserError
 from one_layer.tasks import model as models
 from one_layer.tasks.translation import generate
 from one_layer.tasks.translation.beam_search import Hypotheses
-from one_layer.tasks.translation.generate import Generator
-from one_layer.tasks.translation.search import search
+from one_layer.tasks.translation.generate import search, translated
 from one_layer.tasks.translation.settings import SearchSettings
 
 VOCAB, LONGEST, MOST = 14, 7, 9
@@ -32,18 +30,13 @@ SENTENCES = [np.array([*RANDOM.integers(4, VOCAB, n), EOS], np.int32) for n in (
 
 
 @pytest.fixture(scope="module")
-def generator():
-    return Generator(CONFIG, SETTINGS)
-
-
-@pytest.fixture(scope="module")
 def prepared():
     return models.prepared(CONFIG, VARIABLES)
 
 
 @pytest.fixture(scope="module")
-def found(generator, prepared):
-    return generator(prepared, SENTENCES)
+def found(prepared):
+    return translated(CONFIG, SETTINGS, prepared, SENTENCES)
 
 
 @jax.jit
@@ -62,26 +55,16 @@ def rescored(sentence, tokens):
     return log_p[np.arange(len(tokens)), tokens].sum() / len(tokens)
 
 
-def same(hypotheses, others):
-    for one, other in zip(hypotheses, others, strict=True):
-        assert one.tokens.tolist() == other.tokens.tolist()
-        np.testing.assert_allclose(one.score, other.score, atol=1e-5)
-
-
-def test_every_hypothesis_ends_and_scores_what_the_whole_network_says(found):
-    assert len({tuple(hypothesis.tokens) for hypothesis in found}) > 1
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found[0].score = 0.0
-    for sentence, hypothesis in zip(SENTENCES, found, strict=True):
-        tokens = hypothesis.tokens
-        assert tokens[-1] == EOS and not np.isin(tokens[:-1], [EOS, PAD]).any() and 2 <= len(tokens) <= MOST + 1
-        np.testing.assert_allclose(hypothesis.score, rescored(sentence, tokens), atol=1e-5)
+def same(found, others):
+    assert [ids.tolist() for ids in found] == [ids.tolist() for ids in others]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_is_kept(generator, prepared, found, seed):
+def test_the_order_is_kept(prepared, found, seed):
     order = np.random.default_rng(seed).permutation(len(SENTENCES))
-    same(generator(prepared, [SENTENCES[place] for place in order]), [found[place] for place in order])
+    same(
+        translated(CONFIG, SETTINGS, prepared, [SENTENCES[place] for place in order]), [found[place] for place in order]
+    )
 
 
 def some_sentences(seed, lengths):
@@ -92,36 +75,41 @@ def some_sentences(seed, lengths):
 @pytest.mark.slow
 def test_a_translation_does_not_depend_on_its_neighbours(prepared):
     """Alone, among others, and beside a line many times as long: the same tokens, at most as many as its own length allows."""
-    generator, lengths = Generator(CONFIG, BY_LENGTH), [3, 7, 2, 4, 7, 25, 6, 90, 5]
+    lengths = [3, 7, 2, 4, 7, 25, 6, 90, 5]
     sentences = some_sentences(0, lengths)
-    together = generator(prepared, sentences)
+    together = translated(CONFIG, BY_LENGTH, prepared, sentences)
     for place in (0, 1, 2, 5, 7):
         for companions in ([], [7], [3, 4, 6]):
             order = [place, *(other for other in companions if other != place)]
-            same(generator(prepared, [sentences[each] for each in order]), [together[each] for each in order])
-    found, limits = [len(hypothesis.tokens) - 1 for hypothesis in together], [int(0.5 * n + 1) for n in lengths]
+            same(
+                translated(CONFIG, BY_LENGTH, prepared, [sentences[each] for each in order]),
+                [together[each] for each in order],
+            )
+    found, limits = [len(tokens) - 1 for tokens in together], [int(0.5 * n + 1) for n in lengths]
     assert all(one <= limit for one, limit in zip(found, limits, strict=True))
     assert found.count(limits[1]) > 1 and max(found) > 2 * limits[0], "the limits would show nothing"
 
 
 def in_place_of_the_search(monkeypatch, function):
-    """The Generator calls `function`, of which no program is kept for other tests."""
+    """`translated` calls `function`, of which no program is kept for other tests."""
     monkeypatch.setattr(generate, "search", function)
-    monkeypatch.setattr(generate, "_program", generate._program.__wrapped__)
+    program = generate.search_program.__wrapped__(CONFIG, BY_LENGTH)
+    monkeypatch.setattr(generate, "search_program", lambda *_: program)
 
 
 def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, monkeypatch):
     """Every id of the source but padding counts, 0 too. Rows without a sentence are not searched."""
 
     def found(config, variables, source, *, beam, max_length, limit, length_penalty, active):
-        scores = jnp.where(active & (limit <= max_length), limit, jnp.nan)[:, None]
-        nothing = jnp.zeros((*scores.shape, 1))
-        return Hypotheses(jnp.int32(nothing), jnp.int32(scores * 0), scores * 1.0, nothing, jnp.int32(scores[:, 0]))
+        scores = jnp.where(active & (limit <= max_length), 0.0, jnp.nan)[:, None]
+        tokens = jnp.zeros((len(limit), 1, max_length), jnp.int32)
+        return Hypotheses(tokens, limit[:, None], scores, jnp.ones_like(limit))
 
     in_place_of_the_search(monkeypatch, found)
     sentences = [*some_sentences(0, [3, 7, 2, 24, 4]), np.array([0, 5, 0, EOS], np.int32)]
-    limits = [hypothesis.score for hypothesis in Generator(CONFIG, BY_LENGTH)(prepared, sentences)]
-    assert limits == [int(0.5 * len(sentence) + 1) for sentence in sentences]
+    assert list(map(len, translated(CONFIG, BY_LENGTH, prepared, sentences))) == [
+        int(0.5 * len(sentence) + 1) for sentence in sentences
+    ]
 
 
 def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
@@ -131,13 +119,12 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
     def traced(config, variables, source, *, active, **settings):
         shapes.append(source.shape)
         nothing = jnp.zeros((*source.shape[:1], 2))
-        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing, nothing[..., None], active)
+        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing, jnp.int32(active))
 
     in_place_of_the_search(monkeypatch, traced)
-    generator = Generator(CONFIG, BY_LENGTH)
     for number in range(40):
         lengths = rng.integers(2, 81, rng.integers(1, 6))
-        assert len(generator(prepared, some_sentences(number, lengths))) == len(lengths)
+        assert len(translated(CONFIG, BY_LENGTH, prepared, some_sentences(number, lengths))) == len(lengths)
     assert len(shapes) == len(set(shapes)) <= 6
 
 
@@ -153,23 +140,23 @@ def test_several_devices_search_one_batch_at_a_time(prepared, monkeypatch, platf
     monkeypatch.setattr(generate, "in_threads", asked)
     monkeypatch.setattr(Devices, "holding", lambda tree: SimpleNamespace(platform=platform, many=many))
     with pytest.raises(NotImplementedError):
-        Generator(CONFIG, SETTINGS)(prepared, SENTENCES)
+        translated(CONFIG, SETTINGS, prepared, SENTENCES)
     assert found == [most]
 
 
 @pytest.mark.slow
-def test_masks_may_be_made_once_or_in_every_step(generator, found):
-    same(generator(VARIABLES, SENTENCES), found)
+def test_masks_may_be_made_once_or_in_every_step(found):
+    same(translated(CONFIG, SETTINGS, VARIABLES, SENTENCES), found)
 
 
-def test_padding_on_either_side(found):
-    """Given right-padded to the generator, left-padded here."""
+def test_padding_on_either_side_and_the_scores_of_the_whole_network(found):
+    """Given right-padded to `translated`, left-padded here."""
     rows = [np.concatenate([np.full(LONGEST - len(ids), PAD), ids]) for ids in SENTENCES]
     options = {"beam": 3, "max_length": MOST, "length_penalty": 1.0}
     left = jax.jit(lambda source: search(CONFIG, VARIABLES, source, **options))(np.array(rows, np.int32))
-    for row, hypothesis in enumerate(found):
-        assert left.tokens[row, 0, : left.lengths[row, 0]].tolist() == hypothesis.tokens.tolist()
-        np.testing.assert_allclose(left.scores[row, 0], hypothesis.score, atol=1e-5)
+    for row, (sentence, tokens) in enumerate(zip(SENTENCES, found, strict=True)):
+        assert left.tokens[row, 0, : left.lengths[row, 0]].tolist() == tokens.tolist()
+        np.testing.assert_allclose(left.scores[row, 0], rescored(sentence, tokens), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +168,7 @@ def test_lengths_that_no_search_can_have_are_refused(change):
         SearchSettings(**change)
 
 
-def test_a_broken_model_translates_nothing(generator):
+def test_a_broken_model_translates_nothing():
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), VARIABLES)
     with pytest.raises(UserError, match="logits are not finite"):
-        generator(models.prepared(CONFIG, broken), SENTENCES)
+        translated(CONFIG, SETTINGS, models.prepared(CONFIG, broken), SENTENCES)

@@ -17,7 +17,6 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
-from one_layer.tasks.translation.generate import Generator, Hypothesis
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from tests.data.text.test_metaspace import ODD, SENTENCES
@@ -26,25 +25,24 @@ RAW = ["Er sagt: „Die E-Mail ist GROSS & alt.“", "Das war gut, z. B. am 3. M
 CODES = "#version: 0.2\ne r</w>\nm a\nma i\n"
 
 
-class Parrot(Generator):
-    """Its translation of a sentence is the sentence; knows what it was given."""
+class Parrot:
+    """A search whose translation of a sentence is the sentence; knows what it was given."""
 
-    def __init__(self) -> None:
-        self.given = []
+    given = ()
 
-    def _best(self, variables, sentences, *_):
-        self.given = sentences
-        return [Hypothesis(ids, 0.0) for ids in sentences]
+    def __call__(self, sentences, title):
+        self.given = [ids for ids in sentences if len(ids) > 1]
+        return list(sentences)
 
 
-def model_with(folder: Path, generator: Generator, **steps: bool) -> TranslationModel:
+def model_with(folder: Path, parrot: Parrot, **steps: bool) -> TranslationModel:
     """A model of which only the text side is there, as it comes back from its folder."""
     steps = {"tokenize": True, "lowercase": True, **steps}
     sides = [Preprocessing(language, codes=CODES, **steps) for language in ("de", "en")]
     vocabulary = Vocabulary.build(sides[0].apply(RAW))
     save_text_assets(TextAssets(vocabulary, vocabulary, *sides), folder)
     model = object.__new__(TranslationModel)
-    vars(model).update(assets=load_text_assets(folder), prepared={}, _generator=generator)
+    vars(model).update(assets=load_text_assets(folder), engine=True, opened=parrot)
     return model
 
 
@@ -117,7 +115,7 @@ def parrot_of(folder: Path, lines: list[str], **keys: object) -> tuple[Translati
     config = DataConfig(**{**known, "joined_vocabulary": True, **keys})  # type: ignore[arg-type]
     corpus = load(config)
     model = object.__new__(TranslationModel)
-    vars(model).update(assets=corpus, prepared={}, _generator=Parrot(), data=config, settings=SearchSettings())
+    vars(model).update(assets=corpus, prepared={}, engine=True, opened=Parrot(), data=config, settings=SearchSettings())
     return model, corpus
 
 
