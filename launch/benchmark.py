@@ -89,11 +89,11 @@ def main() -> None:
     }
     more = {"peer": arguments.peer} if arguments.peer else {}
     result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick, **more)}
-    _print(result)
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         with arguments.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
+    _print(result)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from configs.common import SIZES
-from launch.benchmarks.peers import Peer, torch_python
+from launch.benchmarks.peers import Peer, torch_command
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, Training, in_turn, model_of, random_batch
 from one_layer.models.flops import update_flops
 
@@ -52,28 +52,27 @@ def measure(size: str, quick: bool, peer: str = "") -> dict[str, Any]:
                     "dtype": dtype,
                     "compiled": True,
                 }
-                torch = ending.enter_context(Peer([torch_python(), "launch/torch_peer.py"], task))
+                torch = ending.enter_context(Peer(torch_command(), task))
                 about[peer] = torch.about
                 sides |= {f"{peer}: {what}": partial(torch, (side, updates)) for side, what in _PEER_SIDES.items()}
             took = {name: seconds / updates for name, seconds in in_turn(sides, 2 if quick else 7).items()}
         for side, seconds in took.items():
-            row = {
-                "side": side,
-                "dtype": dtype,
-                "tokens": tokens,
-                "dropout": dropout,
-                "seconds": seconds,
-                "of_dense": seconds / took["dense"],
-                "tokens_per_second": tokens / seconds,
-            }
-            if peer:
-                row["of_peer"] = seconds / took[f"{peer}: dense"]
-            if side in configs:
-                teraflops = update_flops(configs[side], tokens // LENGTH, LENGTH, LENGTH) / seconds / 1e12
-                row["teraflops"] = teraflops
-                row["utilisation"] = teraflops / peak if (peak := _peak()) else None
-                row["peak_bytes"] = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
-            rows.append(row)
+            work = update_flops(configs[side], tokens // LENGTH, LENGTH, LENGTH) / seconds if side in configs else None
+            rows.append(
+                {
+                    "side": side,
+                    "dtype": dtype,
+                    "tokens": tokens,
+                    "dropout": dropout,
+                    "seconds": seconds,
+                    "of_dense": seconds / took["dense"],
+                    "of_peer": seconds / took[f"{peer}: dense"] if peer else None,
+                    "tokens_per_second": tokens / seconds,
+                    "teraflops": work / 1e12 if work else None,
+                    "utilisation": work / 1e12 / peak if work and (peak := _peak()) else None,
+                    "peak_bytes": (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use"),
+                }
+            )
     return {"steps": rows} | ({"peers": about} if peer else {})
 
 

@@ -22,15 +22,14 @@ from one_layer.system.errors import UserError
 _ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def torch_python() -> str:
-    """The Python with PyTorch: that which ONE_LAYER_TORCH names, else this one. Raises: UserError if there is none."""
-    if python := os.environ.get("ONE_LAYER_TORCH"):
-        return python
-    if importlib.util.find_spec("torch"):
-        return sys.executable
-    raise UserError(
-        "there is no PyTorch here; pip install -r requirements-torch.txt, or let ONE_LAYER_TORCH name a Python that has it"
-    )
+def torch_command() -> list[str]:
+    """The command of PyTorch's updates, in the Python that ONE_LAYER_TORCH names, else in this one. Raises: UserError without PyTorch."""
+    python = os.environ.get("ONE_LAYER_TORCH") or (sys.executable if importlib.util.find_spec("torch") else "")
+    if not python:
+        raise UserError(
+            "there is no PyTorch here; pip install -r requirements-torch.txt, or let ONE_LAYER_TORCH name a Python that has it"
+        )
+    return [python, "launch/torch_peer.py"]
 
 
 class Peer:

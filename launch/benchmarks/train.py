@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from configs.common import SIZES
-from launch.benchmarks.peers import Peer, torch_python
+from launch.benchmarks.peers import Peer, torch_command
 from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
+from one_layer.system.errors import UserError
 from one_layer.training.results import peak_memory_bytes
 
 
@@ -49,7 +48,8 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
 
 
 def peer_commands() -> dict[str, list[str]]:
-    """The commands of the peers: PyTorch's, with masks by sorting, if a Python has it (`torch_python`)."""
-    if os.environ.get("ONE_LAYER_TORCH") or importlib.util.find_spec("torch"):
-        return {"torch": [torch_python(), "launch/torch_peer.py"]}
-    return {}
+    """The commands of the peers that are there: PyTorch's, with masks by sorting."""
+    try:
+        return {"torch": torch_command()}
+    except UserError:
+        return {}

@@ -6,10 +6,11 @@ import json
 import os
 import sys
 
+import numpy as np
 import pytest
 
 from configs.common import SIZES
-from launch.benchmarks import train
+from launch.benchmarks import accelerator, peers, train
 from launch.benchmarks.peers import Peer
 from one_layer.system.errors import UserError
 
@@ -54,6 +55,36 @@ def test_a_peer_that_gives_no_answer_is_reported(tmp_path, code):
         Peer([sys.executable, str(tmp_path / "peer.py")], {}) as peer,
     ):
         peer("masked")
+
+
+@pytest.mark.slow
+def test_updates_of_a_peer_stand_in_the_table_of_ours(stand_in, monkeypatch):
+    command, asked = stand_in
+    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 1))
+    monkeypatch.setattr(accelerator, "torch_command", lambda: command)
+    monkeypatch.setattr(accelerator, "_QUICK", ((48, "float32", 0.3),))
+    measured = accelerator.measure("tiny", True, "torch")
+    task = measured["peers"]["torch"]["task"]
+    assert (task["sizes"], task["dropout"], task["dtype"]) == ([16, 32, 2, 1], 0.3, "float32")
+    assert np.shape(task["batch"]["source"]) == (1, 2, 24)
+    sides = {row["side"]: row for row in measured["steps"]}
+    assert list(sides) == [*accelerator._WEIGHTS, *(f"torch: {what}" for what in accelerator._PEER_SIDES.values())]
+    assert len({tuple(row) for row in measured["steps"]}) == 1, "the rows of a table have the same columns"
+    for row in sides.values():
+        assert row["of_peer"] == row["seconds"] / sides["torch: dense"]["seconds"]
+    assert [json.loads(line) for line in asked.read_text().splitlines()] == 3 * [
+        [side, 1] for side in accelerator._PEER_SIDES
+    ]
+
+
+def test_a_peer_that_is_not_there_is_one_sentence(monkeypatch):
+    monkeypatch.delenv("ONE_LAYER_TORCH", raising=False)
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(
+        UserError, match=r"no PyTorch here; pip install -r requirements-torch\.txt, or let ONE_LAYER_TORCH"
+    ):
+        peers.torch_command()
+    assert train.peer_commands() == {}
 
 
 def test_the_python_of_the_torch_peer_can_be_chosen(monkeypatch):
