@@ -18,8 +18,8 @@ _MASKS = ("masks", "masks on L layers")
 _OF_MASKS = {
     *(f"model.{key}" for key in ("weights", "sharing", "embedding", "scale_by_keep", "selection", "keep", "coats")),
     *(f"model.{key}" for key in ("threshold", "dynamic_scale", "score_init", "gains", "adapter_rank")),
-    *naming.SHAPE.keys,
-    *naming.INITIALISATION.keys,
+    *naming.SHAPE,
+    *naming.INITIALISATION,
 }
 
 

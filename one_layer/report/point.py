@@ -122,6 +122,11 @@ class Point:
         return f"{self.scored.checkpoint}, {self.scored.layers}" if self.scored.layers else self.scored.checkpoint
 
     @property
+    def series(self) -> str:
+        """The name of the point without its keep: that of the line or of the marks of a picture that it belongs to."""
+        return ", ".join(filter(None, [self.model, self.scored.layers, self.scored.more]))
+
+    @property
     def masked(self) -> bool:
         """Whether the model has masks."""
         return self.config.get("model.weights") != "dense"
@@ -191,6 +196,29 @@ def without(setting: Setting, names: Iterable[str]) -> Setting:
     """The setting without the keys `names`."""
     left_out = set(names)
     return tuple((name, value) for name, value in setting if name not in left_out)
+
+
+Line = tuple[Point, ...]  # the points of one model by one search, at several keeps
+
+
+def lines_of(points: Iterable[Point]) -> list[Line]:
+    """The points by models and searches, in the order of their keeps."""
+    found: dict[object, list[Point]] = {}
+    for point in points:
+        found.setdefault((point.without([KEEP]), point.scored.search), []).append(point)
+    return [tuple(sorted(each, key=lambda point: point.keep)) for each in found.values()]
+
+
+def alike(lines: Iterable[Line], but: Iterable[str], kinds_apart: bool) -> list[list[Line]]:
+    """The lines in groups, each of one search and of models that are alike but for the keys `but`.
+
+    `kinds_apart`: the models of a group have layers of the same kinds; a hybrid is compared with hybrids.
+    """
+    found: dict[object, list[Line]] = {}
+    for line in lines:
+        kinds = frozenset(naming.letters(line[0].config)) if kinds_apart else None
+        found.setdefault((line[0].without([*but, KEEP]), line[0].scored.search, kinds), []).append(line)
+    return list(found.values())
 
 
 def commands(points: Iterable[Point]) -> set[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
-from one_layer.report.figures import KINDS, LEAST, Comparison
+from one_layer.report.figures import LEAST, Comparison
 from one_layer.report.measures import MEASURES
 from one_layer.report.plain_text import joined
 from one_layer.report.point import Bench, Point
@@ -65,21 +65,14 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
 
 def few_keeps(bench: Bench, comparisons: Iterable[Comparison]) -> Table:
     """Comparisons with too few keeps for a figure: a row for each point."""
-    kinds = {kind.name: kind.title.partition(" (paper")[0] for kind in KINDS}
     rows = [
-        [
-            kinds.get(each.kind, "keep"),
-            each.where,
-            line.name,
-            f"{point.keep:g}",
-            *score_cells(point),
-            point.label,
-        ]
+        [f"{each.title}{each.where}", point.label, *score_cells(point)]
         for each in comparisons
         for line in each.lines
-        for point in line.points
+        for point in line
+        if not each.large
     ]
-    columns = ["comparison", "of", "what differs", "keep", MEASURES[bench.measure].name, "±", "runs", "model"]
+    columns = ["comparison", "model", MEASURES[bench.measure].name, "±", "runs"]
     return Table(f"Comparisons with fewer than {LEAST} keeps: {bench.title}", "", columns, rows)
 
 

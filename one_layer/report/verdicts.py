@@ -41,12 +41,22 @@ Judge = Callable[[Point, Point], Verdict]
 
 
 class Judged(NamedTuple):
-    """A claim, the same with the models that it is about here, the verdict, and what was seen."""
+    """A claim of a paper, the names of the models that it is about here, the verdict, and what was seen.
 
+    `area_of` is what areas were measured on (`Record.validated`); other claims are about scores.
+    """
+
+    paper: str
     claim: str
-    text: str
+    names: str
     verdict: Verdict
     seen: str
+    area_of: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The claim with the names of the models."""
+        return f"{self.claim}: {self.names}"
 
     def if_enough(self, points: Iterable[Point]) -> Judged:
         """The same; undecided, with the reason, where runs of the `points` that it is about are too few, too short or still learning."""

@@ -10,17 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import areas, naming, tables, texts, under_way
-from one_layer.report.claims import claims
+from one_layer.report import areas, claims, naming, tables, texts, under_way
 from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import standalone, svg
-from one_layer.report.figures import LEAST, Picture, comparisons, draw, shown
+from one_layer.report.figures import LEAST, Comparison, Picture, comparisons, draw
 from one_layer.report.labels import run_names
 from one_layer.report.page.document import Report, page
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points, settings_of
 from one_layer.report.reading import Record, read_runs
-from one_layer.report.reservoir_claims import reservoir_claims
 from one_layer.report.sizes import marks, score_against_bytes
 from one_layer.runs.paths import RunPaths
 from one_layer.system.errors import UserError, counted
@@ -51,7 +49,7 @@ def report(pattern: str, out: Path) -> None:
         write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
     write_atomically(out / "points.csv", _csv(map(_cells, found)))
     drawn = list(zip(pictures, drawings, strict=True))
-    shows = Report(pattern, records, benches, compared, drawn, _tables(benches, compared, records, letters))
+    shows = Report(pattern, records, benches, drawn, _tables(benches, records, compared, letters))
     write_atomically(out / "index.html", page(shows))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
@@ -71,13 +69,13 @@ def _remove_older(out: Path, names: set[str]) -> None:
 
 
 def _pictures(
-    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]], letters: dict[str, str]
+    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Comparison]], letters: dict[str, str]
 ) -> list[Picture]:
     """All pictures with enough points; their names end in a number of their own."""
     found: list[Picture] = []
     known: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
     for bench, each in benches.items():
-        large, _ = shown(compared[bench])
+        large = [comparison for comparison in compared[bench] if comparison.large]
         found += [draw(comparison, len(found) + place) for place, comparison in enumerate(large, 1)]
         folders = frozenset(record.folder for point in each for record in point.records)
         found += score_against_bytes(each, len(found) + 1) if len(marks(each)) >= LEAST else []
@@ -89,8 +87,8 @@ def _pictures(
 
 def _tables(
     benches: dict[Bench, list[Point]],
-    compared: dict[Bench, list[Any]],
     records: list[Record],
+    compared: dict[Bench, list[Comparison]],
     letters: dict[str, str],
 ) -> dict[str, list[tables.Table]]:
     """The tables of each section of the page; those without rows are left out."""
@@ -100,18 +98,13 @@ def _tables(
     named = zip(curves, areas.named(curves, letters), strict=True)
     sections = {
         "under_way": [under_way.table(records, run_names(records, settings_of(records)))],
-        "papers": [
-            tables.table_1(benches),
-            claims(compared),
-            reservoir_claims(benches, letters),
-            tables.statements(records),
-        ],
+        "papers": [tables.table_1(benches), *claims.tables(benches, letters), tables.statements(records)],
         "areas": [areas.table(each, every, name, letters) for each, name in named],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "names": [tables.names(every)],
         "texts": [texts.table(records), tables.signatures(benches)],
         "methods": [tables.methods(records)],
-        "figures": [tables.few_keeps(bench, shown(each)[1]) for bench, each in compared.items()],
+        "figures": [tables.few_keeps(bench, each) for bench, each in compared.items()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
         "examples": [tables.examples(each) for each in benches.values()],
     }

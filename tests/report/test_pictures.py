@@ -21,11 +21,12 @@ from tests.report.made_runs import KEEPS, found, score_again, write_run
 def test_a_figure_compares_models_that_differ_in_one_thing(runs):
     each = {comparison.kind: comparison for comparison in comparisons(points(read_runs(str(runs))))}
     assert each.keys() == {"figure2", "figure3", "figure4", "figure5"}
-    assert [line.name for line in each["figure2"].lines] == ["L layers", "one layer"]
-    assert [line.name for line in each["figure3"].lines] == ["pre-trained, masked", "random, masked"]
-    assert [line.name for line in each["figure5"].lines] == ["kaiming uniform", "xavier uniform"]
+    names = {kind: [line[0].series for line in its.lines] for kind, its in each.items()}
+    assert names["figure2"] == ["masks 128", "masks on L layers 128"]
+    assert names["figure3"] == ["masks 128", "masks 128 pre-trained embeddings"]
+    assert names["figure5"] == ["masks 128", "masks 128 xavier uniform"]
     for comparison in each.values():
-        assert all([point.keep for point in line.points] == list(KEEPS) for line in comparison.lines)
+        assert all([point.keep for point in line] == list(KEEPS) for line in comparison.lines)
         assert [len(point.values) for point in comparison.dense] == [3]
 
 
@@ -133,11 +134,11 @@ def test_a_figure_shows_its_points_their_deviations_and_what_is_missing(runs):
     for comparison in comparisons(points(read_runs(str(runs)))):
         (axes,) = draw(comparison, 1).figure.axes
         for line, (x, y, halves, *_) in zip(comparison.lines, drawn(axes), strict=True):
-            there = [point for point in line.points if point.mean is not None]
+            there = [point for point in line if point.mean is not None]
             assert (x, y) == ([point.keep for point in there], [point.mean for point in there])
             assert halves == pytest.approx([point.deviation for point in there]) and min(halves) > 0
         crosses = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "x"]
-        assert crosses == [point.keep for line in comparison.lines for point in line.points if point.mean is None]
+        assert crosses == [point.keep for line in comparison.lines for point in line if point.mean is None]
 
 
 def test_a_caption_counts_a_run_once_however_often_it_was_scored(tmp_path):
@@ -150,7 +151,7 @@ def test_a_caption_counts_a_run_once_however_often_it_was_scored(tmp_path):
     assert len(every) == 5
     assert {"3 finished runs" in draw(each, 1).caption for each in (one, other)} == {True, False}
     for each in (one, other):  # what was scored by different searches is not drawn together
-        points = [*each.dense, *(point for line in each.lines for point in line.points)]
+        points = [*each.dense, *(point for line in each.lines for point in line)]
         assert len({point.scored.search for point in points}) == 1
 
 

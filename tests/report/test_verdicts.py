@@ -97,6 +97,6 @@ def test_too_few_seeds_too_short_runs_and_rising_scores_decide_nothing(tmp_path,
         curve = {50: 3.0, 150: 2.0, 200: late}
         lines = [json.dumps({"step": step, "seconds": step, "valid/nll": nll}) for step, nll in curve.items()]
         (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    judged = Judged("claim", "claim of models", Verdict.FAILS, "seen").if_enough(found(tmp_path))
+    judged = Judged("A", "claim", "models", Verdict.FAILS, "seen").if_enough(found(tmp_path))
     assert judged.verdict is (UNDECIDED if reason else FAILS)
     assert judged.seen == "; ".join(filter(None, ["seen", reason]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -11,20 +11,18 @@ import jinja2
 from markupsafe import Markup
 
 from one_layer.report.claims import judged
-from one_layer.report.figures import Comparison, Picture
+from one_layer.report.figures import Picture
 from one_layer.report.page import cells, words
 from one_layer.report.page.runs import runs_of, table
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
-from one_layer.report.reservoir_claims import judged_areas, judged_scores
 from one_layer.report.tables import Table
-from one_layer.report.verdicts import Judged
 
 _ANCHORED = ("names", "methods")  # sections whose rows are what the names of models and runs lead to
 
 
 class Report(NamedTuple):
-    """What a page shows: the runs, their points and comparisons by bench, the figures with their drawings as SVG, and the tables.
+    """What a page shows: the runs, their points by bench, the figures with their drawings as SVG, and the tables.
 
     Those are by section.
     """
@@ -32,7 +30,6 @@ class Report(NamedTuple):
     pattern: str
     records: list[Record]
     benches: Mapping[Bench, list[Point]]
-    compared: Mapping[Bench, list[Comparison]]
     pictures: Sequence[tuple[Picture, str]]
     tables: Mapping[str, Sequence[Table]]
 
@@ -95,7 +92,7 @@ def _bench(bench: Bench, report: Report, links: Mapping[str, str]) -> dict[str, 
         "cost": [_sentence(each, links) for each in words.cost(points)],
         "masks": [_sentence(each, links) for each in words.masks(points)],
         "pairs": cells.html(pairs, links) if pairs.rows else "",
-        "claims": words.claims(_judged(bench, report)),
+        "claims": words.claims(judged(points)),
         "figures": [
             (picture, Markup(drawing))
             for picture, drawing in report.pictures
@@ -107,13 +104,6 @@ def _bench(bench: Bench, report: Report, links: Mapping[str, str]) -> dict[str, 
 def _sized(picture: Picture) -> bool:
     """Whether a picture shows score against bytes, which stands beside the answers."""
     return picture.name.startswith("bytes")
-
-
-def _judged(bench: Bench, report: Report) -> Iterator[Judged]:
-    points = report.benches[bench]
-    yield from judged(bench, report.compared[bench])
-    yield from judged_scores(points)
-    yield from (each for _, _, each in judged_areas(points))
 
 
 def _sentence(parts: words.Sentence, links: Mapping[str, str]) -> Markup:

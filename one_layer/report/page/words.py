@@ -32,7 +32,7 @@ def shared(configs: Sequence[naming.Config]) -> str:
     """What all runs of a report have, in words: the task, what their models have in common, and keys that have one value."""
     first, *others = configs
     keys = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
-    common = [naming.without_folder(part) for part in naming.common(configs).split("; ") if part]
+    common = naming.common(configs).split("; ")
     said = {"model.d_model", "model.ffn"} if naming.shape(first) in common else set()
     if any(config.get("model.weights") == "dense" for config in configs):
         said |= {"model.keep"}  # a dense model has no masks
@@ -40,7 +40,7 @@ def shared(configs: Sequence[naming.Config]) -> str:
     task = [str(keys["task"]).replace("_", " ")] if "task" in keys else []
     languages = [str(keys.get(f"data.{side}_language") or "") for side in ("source", "target")]
     pair = [" to ".join(languages)] * (all(languages) and keys.get("task") == "translation")
-    return ", ".join([*task, *pair, *common, *words])
+    return ", ".join(filter(None, [*task, *pair, *common, *words]))
 
 
 def cost(points: Sequence[Point]) -> list[Sentence]:
