@@ -132,13 +132,17 @@ def read_runs(pattern: str) -> list[Record]:
     A folder of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
     A run that is there twice is read once, and the log says so. Raises: UserError if no run is found, or for a damaged file.
     """
-    with collection.opened(pattern) as places:
-        records = list(_once((place, record) for place in places for record in in_place(place)))
-    if not records:
+    if not (records := found_runs(pattern)):
         raise UserError(
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
         )
     return records
+
+
+def found_runs(pattern: str) -> list[Record]:
+    """The same; empty if no run is found."""
+    with collection.opened(pattern) as places:
+        return list(_once((place, record) for place in places for record in _in_place(place)))
 
 
 def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
@@ -161,7 +165,7 @@ def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
             log.warning("%s is left out: it is the same run as %s", record.folder, other.folder)
 
 
-def in_place(place: Place) -> list[Record]:
+def _in_place(place: Place) -> list[Record]:
     """The runs in the folders of a place, and those that their sweeps lack. Raises: UserError for a damaged file."""
     pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
     there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))

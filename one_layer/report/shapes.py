@@ -41,7 +41,7 @@ RESULT = {
     "test?": {EACH: _SCORES},
     "examples?": {EACH: [{"source": str, "reference": str, "hypothesis": str}]},
     "data?": {EACH: str},
-    "valid?": {"select?": str},
+    "valid?": {"select?": str, "score?": NUMBER},
     "train_seconds?": float,
     "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
     "masks?": [{"role": str, "kept": [float], "overlap": {EACH: float}}],

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from one_layer.report.drawing import standalone, svg
 from one_layer.report.figures import LEAST, Comparison, Picture, comparisons, draw
 from one_layer.report.labels import run_names
 from one_layer.report.page.document import Report, page
+from one_layer.report.plain_text import as_csv
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points, settings_of
 from one_layer.report.reading import Record, read_runs
@@ -46,8 +45,8 @@ def report(pattern: str, out: Path) -> None:
     drawings = [svg(picture.figure, picture.name) for picture in pictures]
     for picture, drawing in zip(pictures, drawings, strict=True):
         write_atomically(out / f"{picture.name}.svg", standalone(drawing))
-        write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
-    write_atomically(out / "points.csv", _csv(map(_cells, found)))
+        write_atomically(out / f"{picture.name}.csv", csv_of(picture.points))
+    write_atomically(out / "points.csv", csv_of(found))
     drawn = list(zip(pictures, drawings, strict=True))
     shows = Report(pattern, records, benches, drawn, _tables(benches, records, compared, letters))
     write_atomically(out / "index.html", page(shows))
@@ -111,8 +110,13 @@ def _tables(
     return {name: [table for table in each if table.rows] for name, each in sections.items()}
 
 
+def csv_of(points: Sequence[Point]) -> str:
+    """The points as a CSV file."""
+    rows = list(map(_cells, points))
+    return as_csv(rows[0] if rows else [], (row.values() for row in rows))
+
+
 def _cells(point: Point) -> dict[str, Any]:
-    """A point as a row of a CSV file."""
     size = point.bytes
     names = ("weights", "d_model", "ffn", "encoder_layers", "decoder_layers")
     return {
@@ -137,12 +141,3 @@ def _cells(point: Point) -> dict[str, Any]:
         "values": " ".join(map(repr, point.values)),
         "folders": " ".join(str(record.folder) for record in point.records),
     }
-
-
-def _csv(rows: Iterable[dict[str, Any]]) -> str:
-    listed = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, listed[0] if listed else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(listed)
-    return text.getvalue()

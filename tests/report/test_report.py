@@ -59,7 +59,7 @@ def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, swee
     monkeypatch.chdir(ROOT)
     every = points(read_runs(f"results/toy.jsonl.zst/{sweep}"))
     stored = Path(f"results/toy/report/{sweep}/points.csv").read_text("utf-8")
-    assert writing._csv(map(writing._cells, every)) == stored
+    assert writing.csv_of(every) == stored
 
 
 def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
@@ -68,7 +68,7 @@ def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
     found = points(read_runs("results/multi30k.jsonl.zst"))
     pictures = score_against_bytes([point for point in found if point.bench == found[0].bench], 1)
     stored = Path("results/multi30k/bytes.csv").read_text("utf-8")
-    assert [writing._csv(map(writing._cells, picture.points)) for picture in pictures] == [stored]
+    assert [writing.csv_of(picture.points) for picture in pictures] == [stored]
 
 
 def test_every_picture_is_there_and_linked(written):
