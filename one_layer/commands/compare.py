@@ -28,7 +28,7 @@ import numpy as np
 from one_layer.cli.command import parser_of, positive
 from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record, found_runs
-from one_layer.runs.convergence import LESS_IS_BETTER
+from one_layer.runs.convergence import merit
 from one_layer.runs.paths import SWEEP_FILE, RunPaths
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
 from one_layer.sweeps.places import homes, in_sweep
@@ -101,8 +101,7 @@ def _pair(name: str, runs: tuple[Record, Record]) -> Pair:
 def _on_valid(result: dict[str, Any]) -> float:
     """The best validation score as people read it: results have losses with a minus sign, so that more is better."""
     best = result.get("valid", {})
-    score = float(best.get("score", math.nan))
-    return -score if best.get("select") in LESS_IS_BETTER else score
+    return merit(best.get("select", ""), float(best.get("score", math.nan)))
 
 
 def _common(runs: tuple[Record, Record]) -> float | None:

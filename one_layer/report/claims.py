@@ -18,7 +18,7 @@ from one_layer.report.naming import Config
 from one_layer.report.point import Bench, Line, Point, alike, lines_of
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import COUNTS, Judge, Judged, Verdict, above, all_of, difference, equal, no_worse
-from one_layer.runs.convergence import LESS_IS_BETTER
+from one_layer.runs.convergence import merit
 
 
 class BestKeep(NamedTuple):
@@ -222,7 +222,7 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
         areas = iter(found.means[axis])
         ours, theirs = ({record.seed: next(areas) for record in point.records} for point in (one, other))
         seen = difference(ours, theirs)
-        gain = -seen.mean if measure in LESS_IS_BETTER else seen.mean
+        gain = merit(measure, seen.mean)
         least = max(_LEAST * abs(seen.other), 2 * seen.deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {found.until[axis]:.4g}"

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from one_layer.report import naming, published
 from one_layer.report.drawing import legend, look, new_axes
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.point import Line, Point, alike, commands, lines_of
 
 LEAST = 3  # points on the axis of a figure; fewer are rows of a table
@@ -113,7 +113,7 @@ def _best(points: list[Point]) -> tuple[Point, ...]:
 def draw(comparison: Comparison, number: int) -> Picture:
     """Score against keep, a line for each model, with one standard deviation as error bars."""
     bench = comparison.lines[0][0].bench
-    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[bench.measure].name)
+    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[bench.measure])
     for place, line in enumerate(comparison.lines):
         _line(axes, line, place)
     for place, point in enumerate(comparison.dense):

@@ -11,6 +11,14 @@ from one_layer.layers.pattern import expand
 from one_layer.runs.sources import WORDS
 
 Config = dict[str, Any]
+# The measures of test sets, for people; of those that a test set has, the first one is shown.
+MEASURES = {
+    "bleu_tokenized": "tokenised BLEU",
+    "bleu_sacre": "sacreBLEU",
+    "accuracy": "accuracy",
+    "matthews": "Matthews' correlation",
+    "nll": "nll",
+}
 IMPORTED = "imported"  # a mark beside the keys of a config: another program trained the model
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.report import naming
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.reading import Record
+from one_layer.runs.convergence import merit
 
 KEEP = "model.keep"
 Setting = tuple[tuple[str, str], ...]  # keys of a config and their values as JSON, sorted
@@ -38,7 +39,7 @@ class Bench:
     @property
     def title(self) -> str:
         """The test set and the measure for people."""
-        return f"{self.text}, {MEASURES[self.measure].name}"
+        return f"{self.text}, {MEASURES[self.measure]}"
 
     def shown(self, value: float) -> str:
         """A value of the measure for people."""
@@ -99,7 +100,7 @@ class Point:
     @property
     def merit(self) -> float | None:
         """The mean as a number of which more is better: with the other sign if less of the measure is better."""
-        return -self.mean if self.mean is not None and MEASURES[self.bench.measure].less_is_better else self.mean
+        return None if self.mean is None else merit(self.bench.measure, self.mean)
 
     @property
     def deviation(self) -> float | None:

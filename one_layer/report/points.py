@@ -14,7 +14,7 @@ from typing import Any
 
 from one_layer.report import texts
 from one_layer.report.labels import labelled, labels
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.point import Bench, Point, Scored, Setting, layers_that_stay
 from one_layer.report.reading import Record
 from one_layer.runs.records import LATER, PLACES_OF_TEXT, changes_scores

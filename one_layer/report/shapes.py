@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.runs.records import fits
 from one_layer.system.errors import UserError
 

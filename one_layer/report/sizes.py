@@ -14,7 +14,7 @@ from one_layer.report import published
 from one_layer.report.drawing import INK, legend, look, new_axes
 from one_layer.report.figures import Picture, of_paper
 from one_layer.report.labels import kind, place
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point, commands
 from one_layer.system.errors import counted
@@ -46,7 +46,7 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     bench = points[0].bench
     many = len({mark.name for mark in every}) > _MOST_NAMED
     shown = _without_the_worst(every) if many else every
-    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure].name)
+    figure, axes = new_axes("bytes of the model", MEASURES[bench.measure])
     papers = [(number.bytes, number) for number in published.numbers(commands(points)) if number.bytes]
     _log_of_bytes(axes, [mark.bytes for mark in shown] + [int(size) for size, _ in papers])
     _draw_models(axes, shown, many)

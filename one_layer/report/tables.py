@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
 from one_layer.report.figures import LEAST, Comparison
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import joined
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
+from one_layer.runs.convergence import LESS_IS_BETTER
 
 
 class Table(NamedTuple):
@@ -72,7 +73,7 @@ def few_keeps(bench: Bench, comparisons: Iterable[Comparison]) -> Table:
         for point in line
         if not each.large
     ]
-    columns = ["comparison", "model", MEASURES[bench.measure].name, "±", "runs"]
+    columns = ["comparison", "model", MEASURES[bench.measure], "±", "runs"]
     return Table(f"Comparisons with fewer than {LEAST} keeps: {bench.title}", "", columns, rows)
 
 
@@ -131,7 +132,7 @@ def statements(records: Iterable[Record]) -> Table:
 def all_points(bench: Bench, points: list[Point]) -> Table:
     """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
     dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
-    if MEASURES[bench.measure].less_is_better:
+    if bench.measure in LESS_IS_BETTER:
         dense = []  # a model of which twice as much is worse has no share
     rows = []
     for point in sorted(points, key=lambda point: -math.inf if point.merit is None else point.merit, reverse=True):
@@ -141,7 +142,7 @@ def all_points(bench: Bench, points: list[Point]) -> Table:
         known = point.seconds
         minutes = "" if known is None else f"{known / 60:.1f}"
         rows.append([point.label, *score_cells(point), share, *weight, minutes])
-    columns = ["model", MEASURES[bench.measure].name, "±", "runs", "of the best dense", "MB", "of a", "minutes"]
+    columns = ["model", MEASURES[bench.measure], "±", "runs", "of the best dense", "MB", "of a", "minutes"]
     best = next((f"The best dense model is {p.label}." for p in points if dense and p.mean == max(dense)), "")
     return Table(f"All points: {bench.title}", best, columns, rows)
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from one_layer.report.labels import run_names
-from one_layer.report.measures import MEASURES
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import settings_of
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
+from one_layer.runs.convergence import merit
 
 _OFTEN = 4  # a score that fewer than one run in four has stands at the end of the table
 
@@ -60,9 +60,7 @@ def table(runs: Sequence[Run], benches: Sequence[Bench]) -> Table:
 def _merit(run: Run, shown: Sequence[Bench]) -> tuple[bool, float]:
     """What the table is ordered by: the score of the first bench. Runs without one come last."""
     known = run.scores.get(shown[0]) if shown else None
-    if known is None:
-        return False, 0.0
-    return True, -known if MEASURES[shown[0].measure].less_is_better else known
+    return (False, 0.0) if known is None else (True, merit(shown[0].measure, known))
 
 
 def _row(run: Run, often: Sequence[Bench], seldom: Sequence[Bench]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from one_layer.report import naming
 from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point
 from one_layer.report.tables import Table, score, score_cells
@@ -73,7 +73,7 @@ def size(point: Point) -> str:
 
 
 def _unit(point: Point) -> str:
-    return MEASURES[point.bench.measure].name
+    return MEASURES[point.bench.measure]
 
 
 def _costs(point: Point) -> str:
