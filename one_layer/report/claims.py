@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
+from operator import attrgetter
 from typing import NamedTuple
 
 from one_layer.report import naming, texts
@@ -163,7 +164,7 @@ def judged(points: Sequence[Point]) -> Iterator[Judged]:
 
 def _best_keep(line: Line, known: BestKeep) -> Judged:
     """Judges by the best point within the claimed range, and by the worst between the ends, which must be better than that of each end."""
-    by_merit = sorted(line, key=lambda point: point.merit or 0.0)
+    by_merit = sorted(line, key=attrgetter("merit"))
     inside, outside = (
         [p for p in by_merit if (known.lowest <= p.keep <= known.highest) == within] for within in (True, False)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from one_layer.report import texts
@@ -33,7 +34,7 @@ def convergence(points: list[Point], number: int, letters: Mapping[str, str] | N
 
 
 def _convergence(points: list[Point], number: int, text: str) -> Picture:
-    best = sorted(points, key=lambda point: point.merit or 0.0, reverse=True)[:_MOST]
+    best = sorted(points, key=attrgetter("merit"), reverse=True)[:_MOST]
     shown = [point for point in points if point in best]  # in the order of all pages
     axis = "seconds" if alike_in_time(record for point in shown for record in point.records) else "step"
     figure, axes = new_axes(

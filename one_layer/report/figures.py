@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from one_layer.report import naming, published
-from one_layer.report.drawing import legend, look, new_axes
+from one_layer.report.drawing import legend, look, marks, new_axes
 from one_layer.report.naming import MEASURES
 from one_layer.report.point import Line, Point, alike, commands, lines_of
 
@@ -106,7 +107,7 @@ def _comparison(kind: str, lines: list[Line], dense: list[Point]) -> Comparison:
 
 def _best(points: list[Point]) -> tuple[Point, ...]:
     """Of each shape the best of the finished points, the best of all first."""
-    ranked = sorted((p for p in points if p.merit is not None), key=lambda point: point.merit or 0.0, reverse=True)
+    ranked = sorted((p for p in points if p.values), key=attrgetter("merit"), reverse=True)
     return tuple({naming.shape(point.config): point for point in reversed(ranked)}.values())[::-1]
 
 
@@ -135,32 +136,15 @@ def draw(comparison: Comparison, number: int) -> Picture:
 
 def of_paper(axes: Axes, x: float, number: published.Number, place: int) -> None:
     """A number of paper A as a hollow grey mark, whose shape is that of its place among those of the picture."""
-    axes.errorbar(
-        [x],
-        [number.mean],
-        yerr=[number.deviation or 0.0],
-        fmt=look(place)[1],
-        color="grey",
-        markerfacecolor="none",
-        clip_on=False,
-        label=number.label,
-    )
+    hollow = {"linestyle": "none", "markerfacecolor": "none", "clip_on": False}
+    marks(axes, [x], [number], "grey", look(place)[1], label=number.label, **hollow)
 
 
 def _line(axes: Axes, line: Line, place: int) -> None:
     """The scores of a line. The keeps without any finished run are marked at the bottom of the axes."""
     colour, marker = look(place)
     there = [point for point in line if point.mean is not None]
-    axes.errorbar(
-        [point.keep for point in there],
-        [point.mean or 0.0 for point in there],
-        yerr=[point.deviation or 0.0 for point in there],
-        label=line[0].series,
-        color=colour,
-        marker=marker,
-        markersize=5,
-        capsize=3,
-    )
+    marks(axes, [point.keep for point in there], there, colour, marker, markersize=5, label=line[0].series)
     missing = [point.keep for point in line if point.mean is None]
     for keep in missing:
         axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +100,9 @@ class Point:
         return statistics.fmean(self.values) if self.values else None
 
     @property
-    def merit(self) -> float | None:
-        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
-        return None if self.mean is None else merit(self.bench.measure, self.mean)
+    def merit(self) -> float:
+        """The mean as a number of which more is better: with the other sign if less of the measure is better; -inf without any."""
+        return -math.inf if self.mean is None else merit(self.bench.measure, self.mean)
 
     @property
     def deviation(self) -> float | None:
@@ -147,11 +149,17 @@ class Point:
         return without(self.setting, names)
 
     @property
-    def bytes(self) -> tuple[int, bool] | None:
-        """The bytes of the model, and whether a file was measured: the largest file of its runs.
+    def bytes(self) -> int:
+        """The bytes of the model; 0 where they are not known."""
+        return self._size[0]
 
-        Without a file, those of a model without masks are counted.
-        """
+    @property
+    def is_file(self) -> bool:
+        """Whether the bytes are those of a file: the largest file of its runs. Else those of a model without masks are counted."""
+        return self._size[1]
+
+    @cached_property
+    def _size(self) -> tuple[int, bool]:
         if files := [size for record in self.records if (size := self._file_bytes(record)) is not None]:
             return max(files), True
         for record in self.records if self.whole and not self.masked else ():
@@ -160,7 +168,7 @@ class Point:
             key = "dense_float32" if self.fully_weighted and "ticket" not in counted else "ticket"
             if key in counted:
                 return int(counted[key]), False
-        return None
+        return 0, False
 
     def _file_bytes(self, record: Record) -> int | None:
         scored = [values["file_bytes"] for values in self._evaluations(record) if "file_bytes" in values]

@@ -14,7 +14,7 @@ from one_layer.report.drawing import svg
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.sizes import Mark, frontier, score_against_bytes
+from one_layer.report.sizes import frontier, score_against_bytes
 from tests.report.made_runs import KEEPS, found, score_again, write_run
 
 
@@ -192,7 +192,7 @@ def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
     (picture,) = score_against_bytes(every, 1)
     series = list(drawn(picture.figure.axes[0]))
     marks = {(x, y): filled for xs, ys, _, _, _, filled in series for x, y in zip(xs, ys, strict=True)}
-    assert marks == {(point.bytes[0], point.mean): point.bytes[1] for point in every}
+    assert marks == {(point.bytes, point.mean): point.is_file for point in every}
     assert len({mark[3:] for mark in series}) == len(series) > 6
 
 
@@ -211,17 +211,18 @@ def test_the_frontier_is_what_no_smaller_file_equals(tmp_path):
     generator = np.random.default_rng(0)
     write_run(tmp_path / "a", {}, 1.0)
     (point,) = found(tmp_path)
-    marks = [
-        Mark(dataclasses.replace(point, values=(float(score),)), "", 1000 + 4 * int(size), bool(is_file))
-        for size, score, is_file in zip(*generator.integers(1, 12, (2, 40)), generator.integers(0, 2, 40), strict=True)
-    ]
-    files = {(mark.bytes, mark.point.mean) for mark in marks if mark.is_file}
+    every = []
+    for size, score, is_file in zip(*generator.integers(1, 12, (2, 40)), generator.integers(0, 2, 40), strict=True):
+        result = {"bytes": {"ticket_file": 1000 + 4 * int(size)} if is_file else {}}
+        record = dataclasses.replace(point.records[0], result=result)
+        every.append(dataclasses.replace(point, values=(float(score),), records=(record,)))
+    files = {(each.bytes, each.mean) for each in every if each.is_file}
     unequalled = [
         (size, score)
         for size, score in sorted(files)
         if not any((b > score and s < 1.01 * size) or (b == score and s < size) for s, b in files)
     ]
-    assert [(mark.bytes, mark.point.mean) for mark in frontier(marks)] == unequalled and len(unequalled) > 1
+    assert [(each.bytes, each.mean) for each in frontier(every)] == unequalled and len(unequalled) > 1
 
 
 def test_of_many_models_only_the_frontier_has_names(tmp_path):

@@ -50,7 +50,7 @@ def test_the_bytes_of_a_model_are_those_of_its_largest_file(tmp_path, sizes):
     for seed, size in enumerate(sizes, 1):
         write_run(tmp_path / str(seed), {"seed": seed}, 1.0, bytes={"ticket_file": size})
     (point,) = found(tmp_path)
-    assert point.bytes == (900_000, True)
+    assert (point.bytes, point.is_file) == (900_000, True)
 
 
 def test_what_changes_no_score_does_not_part_seeds(tmp_path):
@@ -152,17 +152,17 @@ COUNTED = {"ticket": 700, "ticket_with_weights": 800, "dense_float32": 900}
     [
         (RESERVOIRS, COUNTED | {"ticket_file": 710}, (710, True)),
         (RESERVOIRS, COUNTED, (700, False)),
-        (RESERVOIRS, {"dense_float32": 900}, None),  # a dense model of its shape is another model
+        (RESERVOIRS, {"dense_float32": 900}, (0, False)),  # a dense model of its shape is another model
         (RESERVOIRS | {"model.encoder_layers": 2}, COUNTED, (700, False)),
         (RESERVOIRS | {"model.encoder_layers": 2}, {"dense_float32": 900}, (900, False)),
         ({}, COUNTED | {"ticket_file": 710}, (710, True)),
-        ({}, COUNTED, None),
+        ({}, COUNTED, (0, False)),
     ],
 )
 def test_bytes_are_those_of_the_file_or_else_of_the_model_s_own_parameters(tmp_path, changes, counted, expected):
     write_run(tmp_path / "a", changes, 30.0, bytes=counted)
     (point,) = found(tmp_path)
-    assert point.bytes == expected
+    assert (point.bytes, point.is_file) == expected
 
 
 def test_a_run_that_begins_with_another_one_says_so(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
@@ -13,7 +14,6 @@ from markupsafe import Markup
 from one_layer.report.claims import judged
 from one_layer.report.figures import Picture
 from one_layer.report.page import cells, words
-from one_layer.report.page.runs import runs_of, table
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
@@ -22,13 +22,14 @@ _ANCHORED = ("names", "methods")  # sections whose rows are what the names of mo
 
 
 class Report(NamedTuple):
-    """What a page shows: the runs, their points by bench, the figures with their drawings as SVG, and the tables.
+    """What a page shows: the runs and their names by folder, their points by bench, the figures with their drawings as SVG, and the tables.
 
-    Those are by section.
+    The bench with the most scores comes first. The tables are by section.
     """
 
     pattern: str
     records: list[Record]
+    names: Mapping[Path, str]
     benches: Mapping[Bench, list[Point]]
     pictures: Sequence[tuple[Picture, str]]
     tables: Mapping[str, Sequence[Table]]
@@ -36,12 +37,10 @@ class Report(NamedTuple):
 
 def page(report: Report) -> str:
     """The page of a report."""
-    runs = runs_of(report.records, report.benches)
-    benches = sorted(report.benches, key=lambda bench: -sum(bool(point.values) for point in report.benches[bench]))
     links = {
         label: point.model for its in report.benches.values() for point in its for label in (point.label, point.model)
     }
-    links |= {run.name: str(run.record.folder) for run in runs}
+    links |= {name: str(folder) for folder, name in report.names.items()}
     missing = sum(not record.result for record in report.records)
     return rendered(
         "page.html",
@@ -50,8 +49,7 @@ def page(report: Report) -> str:
         missing=missing,
         shared=words.shared([record.config for record in report.records]),
         settings=cells.html(_settings(report.records), {}),
-        benches=[_bench(bench, report, links) for bench in benches],
-        runs=cells.html(table(runs, benches), links),
+        benches=[_bench(bench, report, links) for bench in report.benches],
         pictures=[(picture, Markup(drawing)) for picture, drawing in report.pictures if not _sized(picture)],
         sections={
             name: [cells.html(each, links, name in _ANCHORED) for each in its] for name, its in report.tables.items()

@@ -66,10 +66,9 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
 
 def size(point: Point) -> str:
     """The bytes of a model for people, and whether a file has them."""
-    if point.bytes is None:
+    if not point.bytes:
         return "no file measured"
-    count, is_file = point.bytes
-    return f"{megabytes(count)}{'' if is_file else ' (weights counted; no file)'}"
+    return f"{megabytes(point.bytes)}{'' if point.is_file else ' (weights counted; no file)'}"
 
 
 def _unit(point: Point) -> str:
@@ -81,7 +80,7 @@ def _costs(point: Point) -> str:
     time = "its time is not known" if known is None else f"took {duration(known)} of training"
     unknown = any(each["train_seconds"] is None for record in point.records for each in record.sources)
     more = ", without those of the runs that it begins with" if unknown and known is not None else ""
-    weight = "has no measured file" if point.bytes is None else f"has {size(point)}"
+    weight = f"has {size(point)}" if point.bytes else "has no measured file"
     return f"{weight} and {time}{more}"
 
 
