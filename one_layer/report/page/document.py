@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +17,14 @@ from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 
+# Texts are shown as they are, and never as HTML.
+_PAGES = jinja2.Environment(
+    loader=jinja2.PackageLoader("one_layer.report", "page"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
 _ANCHORED = ("names", "methods")  # sections whose rows are what the names of models and runs lead to
 
 
@@ -42,8 +49,7 @@ def page(report: Report) -> str:
     }
     links |= {name: str(folder) for folder, name in report.names.items()}
     missing = sum(not record.result for record in report.records)
-    return rendered(
-        "page.html",
+    return _PAGES.get_template("page.html").render(
         pattern=report.pattern,
         finished=len(report.records) - missing,
         missing=missing,
@@ -55,18 +61,6 @@ def page(report: Report) -> str:
             name: [cells.html(each, links, name in _ANCHORED) for each in its] for name, its in report.tables.items()
         },
     )
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A page by its template, in the style of all pages. Texts in `values` are shown as they are, and never as HTML."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(_file),
-    )
-    return environment.get_template(template).render(style=Markup(_file("page.css")), **values)
 
 
 def _settings(records: Sequence[Record]) -> Table:
@@ -106,7 +100,3 @@ def _sized(picture: Picture) -> bool:
 
 def _sentence(parts: words.Sentence, links: Mapping[str, str]) -> Markup:
     return Markup("").join(cells.linked(part if isinstance(part, str) else part.label, links) for part in parts)
-
-
-def _file(name: str) -> str:
-    return resources.files("one_layer.report.page").joinpath(name).read_text("utf-8")
