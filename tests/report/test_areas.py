@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, areas_of, left_out, named, table
-from one_layer.report.comparable import groups
+from one_layer.report.areas import areas, areas_of, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import summary
@@ -104,15 +103,6 @@ def test_t_is_the_end_of_the_shortest_run(tmp_path):
     assert found.means["updates"][0] == pytest.approx((30 + 25) / 20)
 
 
-def test_runs_without_a_fingerprint_join_no_two_texts(tmp_path):
-    """Their keys are those of two runs with fingerprints, which say that the texts are different."""
-    for name, valid in (("0", ""), ("1", "aaaa"), ("2", "bbbb")):
-        data = {"train": "1", "test": "2"} | ({"valid": valid} if valid else {})
-        write_run(tmp_path / name, {}, 90.0, data=data)
-    found = groups(read_runs(str(tmp_path / "*")), "nll")
-    assert [[record.folder.name for record in each] for each in found] == [["1", "0"], ["2"]]
-
-
 def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):
     """Training declares the areas of all its evaluations, or none where lines were missing. Lines after its end do not count."""
     every = [
@@ -146,33 +136,3 @@ def test_seconds_are_compared_where_all_runs_say_the_same_device(tmp_path, one, 
         write_run(tmp_path / name, {"optim.lr": float(name == "a")}, 90.0, **more)
     records = read_runs(str(tmp_path / "*"))
     assert ("seconds" not in left_out(records, "nll")) == alike == ("seconds" in areas(records)[0].until)
-
-
-LANGUAGE = {"task": "causal_lm", "evaluation.stride": 64, "evaluation.valid_tokens": 0}
-MASKED = {"task": "masked_lm", "data.mask_share": 0.15, "data.block": 128}
-SEARCHED = {"evaluation.valid_beam": 1, "train.select": "bleu"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "other", "score", "together"),
-    [
-        ({}, {"optim.lr": 1.0}, "nll", True),
-        (LANGUAGE, {"evaluation.stride": 32}, "nll", False),
-        (LANGUAGE, {"evaluation.valid_tokens": 1000}, "nll", False),
-        (MASKED, {"data.mask_share": 0.3}, "nll", False),
-        (MASKED, {"data.mask_share": 0.3}, "accuracy", False),
-        (MASKED, {"evaluation.valid_tokens": 1000}, "accuracy", False),
-        (MASKED, {"evaluation.stride": 32}, "nll", True),  # only a causal model is scored by windows
-        (SEARCHED, {"evaluation.valid_beam": 5}, "bleu", False),
-        (SEARCHED, {"evaluation.valid_beam": 5}, "nll", True),
-    ],
-)
-def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, other, score, together):
-    for name, more in (("a", {}), ("b", other)):
-        folder = write_run(tmp_path / name, changes | more, 90.0, valid={"select": score, "score": 1.0, "step": 2})
-        lines = [{"step": step, "seconds": step, "valid/nll": 2.0, f"valid/{score}": 1.0} for step in (1, 2)]
-        write_metrics(folder, lines)
-    found = areas(read_runs(str(tmp_path / "*")))
-    assert [len(each.records) for each in found] == ([2] if together else [1, 1])
-    titles = [table(each, [], name).title for each, name in zip(found, named(found, {}), strict=True)]
-    assert len(set(titles)) == len(found)

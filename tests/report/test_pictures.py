@@ -90,28 +90,6 @@ def test_a_dollar_in_a_name_is_a_dollar(tmp_path, name):
     assert name in "".join("".join(ElementTree.fromstring(svg(picture.figure, "x")).itertext()).split())
 
 
-TEXT = {"train": "aaaa1111", "test": "cccc3333"}
-
-
-@pytest.mark.parametrize(
-    ("key", "valid", "pictures"),
-    [
-        ("data.bpe_merges", ("bbbb2222", "bbbb2222"), 1),  # the ids say what a token is, however they came about
-        ("data.max_length", ("bbbb2222", "dddd4444"), 2),
-        ("data.bpe_merges", ("", ""), 2),  # runs of earlier versions, of whose validation text nothing is known
-        ("data.max_length", ("", ""), 2),
-        ("data.max_length", ("", "bbbb2222"), 2),
-        ("data.max_tokens", ("", ""), 1),
-        ("data.max_tokens", ("", "bbbb2222"), 1),
-    ],
-)
-def test_nll_of_other_tokens_is_drawn_apart(tmp_path, key, valid, pictures):
-    for number, fingerprint in enumerate(valid, 1):
-        data = TEXT | ({"valid": fingerprint} if fingerprint else {})
-        write_run(tmp_path / f"{number}", {key: number}, 90.0, data=data)
-    assert len(convergence(found(tmp_path), 1)) == pictures
-
-
 def test_of_too_many_models_the_best_are_drawn(tmp_path):
     for rate in range(1, 10):
         write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 50.0 + rate)

@@ -89,24 +89,26 @@ def test_an_engine_has_points_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "now", "before"),
+    ("checkpoint", "source", "now", "before"),
     [
-        ("last", 200, 100),
-        ("best", 150, 100),
-        ("average:2", 200, 150),
-        ("here/ticket.safetensors", 150, 100),
-        ("here/ticket.safetensors", 200, 50),
+        ("last", "", 200, 100),
+        ("best", "", 150, 100),
+        ("average:2", "", 200, 150),
+        ("here/ticket.safetensors", "", 150, 100),
+        ("here/ticket.safetensors", "", 200, 50),
+        ("here/ticket.safetensors", "last", 200, 150),
+        ("here/ticket.safetensors", "average:3", 200, 150),
     ],
 )
-def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, checkpoint, now, before):
+def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, checkpoint, source, now, before):
     """Validation losses of 5, 3, 2 and 2.5 at updates 50, 100, 150 and 200."""
     valid = {"select": "nll", "score": -2.0, "step": 150}
     folder = write_run(tmp_path / "a", {}, 30.0, test={}, valid=valid)
     curve = {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5}
     write_metrics(folder, ({"step": step, "seconds": float(step), "valid/nll": nll} for step, nll in curve.items()))
-    name = checkpoint.rpartition("/")[2]
+    name = checkpoint.rpartition("/")[2] + (f" ({source})" if source else "")
     for step, expected in ((now, name), (before, f"{name}, update {before}")):
-        score_again(folder, checkpoint, 20.0, step=step)
+        score_again(folder, checkpoint, 20.0, step=step, **({"ticket_checkpoint": source} if source else {}))
         assert [point.checkpoint for point in found(tmp_path)] == [expected]
 
 
@@ -228,14 +230,3 @@ def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source,
     folder = write_run(tmp_path / "a", {}, 30.0)
     score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=100, file_bytes=9)
     assert {point.checkpoint for point in found(tmp_path)} == {"best", name}
-
-
-@pytest.mark.parametrize(("source", "dated"), [("last", True), ("400", False), ("best", False), ("average:3", True)])
-def test_a_file_of_a_checkpoint_that_means_another_one_now_has_its_update(tmp_path, source, dated):
-    """The run went on from update 400, which is still the best, to 800."""
-    folder = write_run(tmp_path / "a", {}, 30.0, valid={"select": "nll", "score": -1.0, "step": 400})
-    lines = [{"step": step, "seconds": step, "valid/nll": nll} for step, nll in ((400, 1.0), (800, 2.0))]
-    write_metrics(folder, lines)
-    score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=400, file_bytes=9)
-    (checkpoint,) = {point.checkpoint for point in found(tmp_path)} - {"best"}
-    assert checkpoint.endswith(", update 400") is dated

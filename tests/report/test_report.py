@@ -232,13 +232,3 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path):
     write_run(tmp_path / "a[1]", {}, 30.0)
     (record,) = read_runs(str(tmp_path / "a[1]"))
     assert record.folder.name == "a[1]"
-
-
-@pytest.mark.parametrize("missing", ["--runs", "--workdir"])
-def test_the_command_says_what_it_lacks(tmp_path, missing):
-    given = {"--runs": "x", "--workdir": str(tmp_path)}
-    words = [f"{name}={value}" for name, value in given.items() if name != missing]
-    done = subprocess.run(
-        [sys.executable, "main.py", "--mode=report", *words], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 2 and f"error: {missing} is missing" in done.stderr
