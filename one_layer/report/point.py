@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from one_layer.report import naming
@@ -186,13 +185,6 @@ class Point:
             if "train_seconds" in record.result
         ]
         return statistics.fmean(known) if known else None
-
-    @property
-    def updates(self) -> dict[Path, int | None]:
-        """The update that each run's checkpoint is of; that of the best one where an earlier version did not record it."""
-        best = {record.folder: record.result.get("valid", {}).get("step") for record in self.records}
-        own = {record.folder: next(self._evaluations(record), {}) for record in self.records}
-        return best if self.whole else {folder: each.get("step", best[folder]) for folder, each in own.items()}
 
     def _evaluations(self, record: Record) -> Iterator[dict[str, Any]]:
         """What `--mode=evaluate` wrote of this point's checkpoint and layers."""

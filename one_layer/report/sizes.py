@@ -26,7 +26,7 @@ _MOST_NAMED = 12  # models of which each has a colour and a name of its own
 def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     """Score against the bytes of a model, on a log axis; no picture for fewer than two models with bytes.
 
-    The files of one checkpoint, in full precision and in fewer bits, are joined by a line. A dashed line joins the frontier: the files than
+    The files of one model, in full precision and in fewer bits, are joined by a line. A dashed line joins the frontier: the files than
     which no smaller one has a better score. Many models are told apart by the kind of their weights, and only the frontier by name;
     those that are far worse than the others are not shown.
     """
@@ -56,7 +56,7 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     legend(figure)
     caption = (
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
-        "vocabularies. A line joins the files of one checkpoint of a model."
+        "vocabularies. A line joins the files of one model."
     )
     caption += " Dashed: no smaller file has a better score." * (len(best) > 1)
     caption += " The table of points has the names of all models." * many
@@ -96,16 +96,14 @@ def _draw_models(axes: Axes, points: list[Point], many: bool) -> None:
     """Each model as a line through its marks, with a colour and a name for it or, where they are many, for its kind of weights."""
     kinds = {point.series: kind(point.config) if many else point.series for point in points}
     looks = {each: look(place(each) if many else number) for number, each in enumerate(dict.fromkeys(kinds.values()))}
-    lines: list[list[Point]] = []
+    lines: dict[tuple[str, float], list[Point]] = {}
     groups: dict[tuple[str, bool], list[Point]] = {}
     for point in sorted(points, key=attrgetter("bytes")):
-        line = next((line for line in lines if _of_one_checkpoint(line[0], point)), [])
-        lines += [] if line else [line]
-        line.append(point)
+        lines.setdefault((point.series, point.keep), []).append(point)
         groups.setdefault((kinds[point.series], point.is_file), []).append(point)
-    for line in lines:
+    for (series, _), line in lines.items():
         places = [(point.bytes, point.mean or 0.0) for point in line]
-        axes.plot(*zip(*places, strict=True), color=looks[kinds[line[0].series]][0], linewidth=0.6, alpha=0.6)
+        axes.plot(*zip(*places, strict=True), color=looks[kinds[series]][0], linewidth=0.6, alpha=0.6)
     named: set[str] = set()
     for each, (colour, marker) in looks.items():
         for is_file in (True, False):
@@ -116,14 +114,6 @@ def _draw_models(axes: Axes, points: list[Point], many: bool) -> None:
             label = None if each in named else each
             marks(axes, [point.bytes for point in members], members, colour, marker, label=label, **style)
             named.add(each)
-
-
-def _of_one_checkpoint(one: Point, other: Point) -> bool:
-    """Whether two files are of one model, and of the same updates of the runs that both have."""
-    here, there = one.updates, other.updates
-    both = here.keys() & there.keys()
-    alike = (one.series, one.keep) == (other.series, other.keep)
-    return alike and bool(both) and all(here[folder] == there[folder] for folder in both)
 
 
 def _name(axes: Axes, points: list[Point]) -> None:
