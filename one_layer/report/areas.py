@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -88,21 +87,10 @@ def _records(record: Record, score: str, axis: str) -> bool:
     return all(AXES[axis] in line for line in lines) and lines[-1][AXES[axis]] > 0
 
 
-def named(found: Sequence[Areas], letters: Mapping[str, str]) -> list[str]:
-    """What tells the areas of a report from others of the same score, with the `letters` of its texts; empty for those without others."""
-    names = [""] * len(found)
-    for score, times in Counter(each.score for each in found).items():
-        places = [place for place, each in enumerate(found) if each.score == score and times > 1]
-        whole = [f"{texts.validated(found[n].of, letters)}, by {' and '.join(found[n].until)}" for n in places]
-        for place, name in zip(places, texts.told_apart(whole), strict=True):
-            names[place] = name
-    return names
-
-
-def table(each: Areas, points: Iterable[Point], name: str = "", letters: Mapping[str, str] | None = None) -> Table:
+def table(each: Areas, points: Iterable[Point], letters: Mapping[str, str]) -> Table:
     """A table with a row for each model, the best first, and two columns for each axis, where something is saved on it.
 
-    A run that is in none of `points` has a row of its own. `name` tells the table from others of the score (`named`).
+    A run that is in none of `points` has a row of its own. `letters` are those of the texts of the report.
     """
     models = _models(each, points)
     best = [one.best() for one in next(iter(each.curves.values()), [])]
@@ -143,9 +131,9 @@ def table(each: Areas, points: Iterable[Point], name: str = "", letters: Mapping
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
         f"T is the end of the shortest run.{saved_is} Seconds and operations are those of the run alone, "
         "without those of the runs that it needs: "
-        f"Methods has these. What was measured: {texts.validated(each.of, letters or {})}."
+        "Methods has these."
     )
-    title = f"Areas under the convergence curve: {each.score}{f' ({name})' if name else ''}"
+    title = f"Areas under the convergence curve: {each.score} by {', '.join(each.until)} ({texts.validated(each.of, letters)})"
     return Table(title, caption, [*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 

@@ -100,11 +100,9 @@ def _tables(
     """The tables of each section of the page."""
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
-    curves = areas.areas(records)
-    named = zip(curves, areas.named(curves, letters), strict=True)
     return {
         "papers": [tables.table_1(benches), *claims.tables(benches, letters), tables.statements(records)],
-        "areas": [areas.table(each, every, name, letters) for each, name in named],
+        "areas": [areas.table(each, every, letters) for each in areas.areas(records) if each.until],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "names": [tables.names(every)],
         "texts": [texts.table(records), tables.signatures(benches)],

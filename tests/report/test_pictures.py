@@ -73,7 +73,7 @@ def test_masks_that_are_not_trained_are_in_the_name(changes, masks):
 def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_path, members, axis):
     for seed, count in zip((1, 2), members, strict=True):
         write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0, members=count)
-    (picture,) = convergence(found(tmp_path), 1)
+    (picture,) = convergence(found(tmp_path), 1, {})
     (axes,) = picture.figure.axes
     factor = 0.6 if axis == "seconds" else 1.0
     assert axes.get_xlabel().startswith(axis)
@@ -86,14 +86,14 @@ def test_convergence_is_drawn_against_seconds_where_they_can_be_compared(tmp_pat
 def test_a_dollar_in_a_name_is_a_dollar(tmp_path, name):
     for activation in (name, "other"):
         write_run(tmp_path / activation[-1], {"model.activation": activation}, 80.0)
-    (picture,) = convergence(found(tmp_path), 1)
+    (picture,) = convergence(found(tmp_path), 1, {})
     assert name in "".join("".join(ElementTree.fromstring(svg(picture.figure, "x")).itertext()).split())
 
 
 def test_of_too_many_models_the_best_are_drawn(tmp_path):
     for rate in range(1, 10):
         write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 50.0 + rate)
-    (picture,) = convergence(found(tmp_path), 1)
+    (picture,) = convergence(found(tmp_path), 1, {})
     names = [text.get_text() for text in picture.figure.legends[0].get_texts()]
     assert [name.partition("lr ")[2] for name in names] == [f"{rate}.0" for rate in range(4, 10)]
     assert len(picture.points) == 9 and "3 worse models" in picture.caption
@@ -150,7 +150,11 @@ def test_every_picture_is_titled_by_what_it_shows(tmp_path):
     for keep in (0.3, 0.5):
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0 + keep)
     every = found(tmp_path)
-    pictures = [*(draw(each, 1) for each in comparisons(every)), *score_against_bytes(every, 2), *convergence(every, 3)]
+    pictures = [
+        *(draw(each, 1) for each in comparisons(every)),
+        *score_against_bytes(every, 2),
+        *convergence(every, 3, {}),
+    ]
     shown = {picture.name: picture.figure.axes[0].get_ylabel() for picture in pictures}
     assert shown == {"keep-1": "tokenised BLEU", "bytes-2": "tokenised BLEU", "convergence-3": "validation nll"}
     for picture in pictures:
@@ -178,7 +182,7 @@ def test_a_run_with_one_evaluation_is_a_dot_and_one_without_any_is_left_out(tmp_
     for seed, evaluations in (1, 4), (2, 1), (3, 0):
         metrics = write_run(tmp_path / str(seed), {"seed": seed}, 90.0) / "metrics.jsonl"
         metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[:evaluations]))
-    (picture,) = convergence(found(tmp_path), 1)
+    (picture,) = convergence(found(tmp_path), 1, {})
     (axes,) = picture.figure.axes
     seen = [(len(line.get_xdata()), line.get_linestyle(), line.get_marker()) for line in axes.lines]
     assert seen == [(4, "-", "None"), (1, "None", "o")]
