@@ -30,30 +30,6 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Lines that differ in one thing alone, and the best fully weighted model of each of their shapes, else the best of all.
-
-    `kind` is a figure of paper A, or `keep` for a line that is compared with none. `where` tells it from others of its kind; it is empty
-    without others.
-    """
-
-    kind: str
-    lines: tuple[Line, ...]
-    dense: tuple[Point, ...]
-    where: str = ""
-
-    @property
-    def title(self) -> str:
-        """What is compared, for people."""
-        return next((kind.title for kind in KINDS if kind.name == self.kind), "Score against keep")
-
-    @property
-    def large(self) -> bool:
-        """Whether it is a figure: two lines have enough keeps, or one of kind `keep`. Others are rows of a table."""
-        return sum(map(_long, self.lines)) >= (1 if self.kind == "keep" else 2)
-
-
-@dataclass(frozen=True)
 class Kind:
     """A figure of paper A: the keys that it compares, and its title."""
 
@@ -68,6 +44,25 @@ KINDS = (
     Kind("figure4", naming.SHAPE, "Width and depth (paper A, figure 4)"),
     Kind("figure5", naming.INITIALISATION, "Initialisation (paper A, figure 5)"),
 )
+ALONE = Kind("keep", (), "Score against keep")  # of a line that is compared with none
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Lines that differ in one thing alone, and the best fully weighted model of each of their shapes, else the best of all.
+
+    `where` tells it from others of its kind; it is empty without others.
+    """
+
+    kind: Kind
+    lines: tuple[Line, ...]
+    dense: tuple[Point, ...]
+    where: str = ""
+
+    @property
+    def large(self) -> bool:
+        """Whether it is a figure: two lines have enough keeps, or the one that is alone. Others are rows of a table."""
+        return sum(map(_long, self.lines)) >= (1 if self.kind is ALONE else 2)
 
 
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
@@ -76,7 +71,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
     dense = [point for point in every if point.fully_weighted]
     lines = [line for line in lines_of(every) if line[0].masked]
     found = [
-        _comparison(kind.name, group, dense)
+        _comparison(kind, group, dense)
         for kind in KINDS
         for group in alike(lines, kind.keys, kinds_apart=True)
         if len(group) > 1
@@ -86,7 +81,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
         for its in (found, [each for each in found if each.large])
     )
     alone = [line for line in lines if len(line) > 1 and line[0].series not in (drawn if _long(line) else compared)]
-    found += [_comparison("keep", [line], dense) for line in alone]
+    found += [_comparison(ALONE, [line], dense) for line in alone]
     times = Counter(each.kind for each in found)
     return [
         replace(each, where=f" (with {each.lines[0][0].series})") if times[each.kind] > 1 else each for each in found
@@ -97,7 +92,7 @@ def _long(line: Line) -> bool:
     return len({point.keep for point in line if point.values}) >= LEAST
 
 
-def _comparison(kind: str, lines: list[Line], dense: list[Point]) -> Comparison:
+def _comparison(kind: Kind, lines: list[Line], dense: list[Point]) -> Comparison:
     shapes = {naming.shape(line[0].config) for line in lines}
     scored_alike = [point for point in dense if point.scored.search == lines[0][0].scored.search]
     same = [point for point in scored_alike if naming.shape(point.config) in shapes]
@@ -120,14 +115,14 @@ def draw(comparison: Comparison, number: int) -> Picture:
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3])
     every = tuple(point for line in comparison.lines for point in line) + comparison.dense
-    papers = [each for each in published.numbers(commands(every)) if comparison.kind in each.figures]
+    papers = [each for each in published.numbers(commands(every)) if comparison.kind.name in each.figures]
     for place, each in enumerate(papers):
         of_paper(axes, each.keep, each, place)
     axes.set_xlim(0.0, 1.0)
     legend(figure)
     return Picture(
-        f"{comparison.kind}-{number}",
-        f"{comparison.title}{comparison.where}: {bench.title}",
+        f"{comparison.kind.name}-{number}",
+        f"{comparison.kind.title}{comparison.where}: {bench.title}",
         _caption(comparison, every),
         every,
         figure,

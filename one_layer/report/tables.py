@@ -70,7 +70,7 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
 def few_keeps(bench: Bench, comparisons: Iterable[Comparison]) -> Table:
     """Comparisons with too few keeps for a figure: a row for each point."""
     rows = [
-        [f"{each.title}{each.where}", point.label, *score_cells(point)]
+        [f"{each.kind.title}{each.where}", point.label, *score_cells(point)]
         for each in comparisons
         for line in each.lines
         for point in line

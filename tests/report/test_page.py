@@ -31,9 +31,9 @@ def test_a_comparison_with_too_few_keeps_is_in_the_table_and_a_long_line_is_draw
     write_run(tmp_path / "wide", {"model.d_model": 256}, 40.0)
     write_run(tmp_path / "many", {"model.weights": "multi_layer", "model.sharing": "none"}, 40.0)
     compared = comparisons(found(tmp_path))
-    figures = [(each.kind, [line[0].series for line in each.lines]) for each in compared if each.large]
+    figures = [(each.kind.name, [line[0].series for line in each.lines]) for each in compared if each.large]
     assert figures == [("keep", ["masks 128"])]
-    assert {each.kind for each in compared if not each.large} == {"figure2", "figure4"}
+    assert {each.kind.name for each in compared if not each.large} == {"figure2", "figure4"}
 
 
 @pytest.mark.parametrize("config", ["iwslt14", "toy"])

@@ -19,7 +19,7 @@ from tests.report.made_runs import KEEPS, found, score_again, write_run
 
 
 def test_a_figure_compares_models_that_differ_in_one_thing(runs):
-    each = {comparison.kind: comparison for comparison in comparisons(points(read_runs(str(runs))))}
+    each = {comparison.kind.name: comparison for comparison in comparisons(points(read_runs(str(runs))))}
     assert each.keys() == {"figure2", "figure3", "figure4", "figure5"}
     names = {kind: [line[0].series for line in its.lines] for kind, its in each.items()}
     assert names["figure2"] == ["masks 128", "masks on L layers 128"]
