@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, areas_of, left_out, table
+from one_layer.report.areas import areas, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import summary
@@ -92,15 +92,6 @@ def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     (found,) = areas(read_runs(str(tmp_path / "*")))
     shown = table(found, points(found.records), {})
     assert not [name for name in shown.columns if "saved" in name] and "Saved" not in shown.caption
-
-
-def test_t_is_the_end_of_the_shortest_run(tmp_path):
-    """20 updates, 40 operations. The long run has 3, 2 and 2."""
-    evaluated(write_run(tmp_path / "long", {}, 90.0), 3.0, 2.0, 2.0)
-    evaluated(write_run(tmp_path / "short", {"seed": 2}, 90.0), 3.0, 3.0)
-    found = areas_of(read_runs(str(tmp_path / "*")), "nll")
-    assert found.until == {"seconds": 2.0, "updates": 20.0, "flops": 40.0}
-    assert found.means["updates"][0] == pytest.approx((30 + 25) / 20)
 
 
 def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):

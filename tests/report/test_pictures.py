@@ -145,23 +145,6 @@ def test_the_best_dense_model_of_each_shape_is_drawn(tmp_path):
     assert [name for name in names if name.startswith("dense")] == ["dense 128 lr 0.2"]
 
 
-def test_every_picture_is_titled_by_what_it_shows(tmp_path):
-    """The axis of scores of each picture is named by the measure that the title has."""
-    for keep in (0.3, 0.5):
-        write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0 + keep)
-    every = found(tmp_path)
-    pictures = [
-        *(draw(each, 1) for each in comparisons(every)),
-        *score_against_bytes(every, 2),
-        *convergence(every, 3, {}),
-    ]
-    shown = {picture.name: picture.figure.axes[0].get_ylabel() for picture in pictures}
-    assert shown == {"keep-1": "tokenised BLEU", "bytes-2": "tokenised BLEU", "convergence-3": "validation nll"}
-    for picture in pictures:
-        assert shown[picture.name] in picture.title
-        assert ("BLEU" in picture.title) == ("BLEU" in shown[picture.name])
-
-
 def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
     """Two dense models, of which one has a file in 4 bits, and eight masked ones, so that colours come again."""
     dense = {"model.weights": "dense", "model.embedding": "trained"}
