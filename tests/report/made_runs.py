@@ -97,6 +97,15 @@ def write_metrics(folder: Path, lines: Iterable[dict[str, Any]]) -> None:
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+def write_curve(folder: Path, curve: dict[int, float], score: str = "nll", flops: float = 1.0) -> None:
+    """Writes metrics.jsonl of a run with this score on the validation text at these updates, a second and `flops` operations each."""
+    lines = (
+        {"step": step, "seconds": float(step), "train/flops": flops * step, "valid/nll": 1.0, f"valid/{score}": value}
+        for step, value in curve.items()
+    )
+    write_metrics(folder, lines)
+
+
 def score_again(folder: Path, checkpoint: str, value: float, name: str = "other", **more: Any) -> None:
     """Writes what `--mode=evaluate` writes of the run's test set, with a checkpoint or file, and `more` or other values."""
     values = {"split": "test", "checkpoint": checkpoint, **SEARCH, "bleu_tokenized": value}

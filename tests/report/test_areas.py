@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,16 @@ from one_layer.report.areas import areas, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import summary
-from tests.report.made_runs import write_metrics, write_run
+from tests.report.made_runs import write_curve, write_metrics, write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Two others have no curve."""
     for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
         folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
-        lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
-        write_metrics(folder, lines)
+        write_curve(folder, dict.fromkeys(steps, value), flops=7.0)
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
-    one = write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0)  # a control that is not trained has no curve
-    (one / "metrics.jsonl").write_text(json.dumps({"step": 1, "seconds": 1, "train/flops": 7, "valid/nll": 9.0}) + "\n")
+    write_curve(write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0), {1: 9.0})  # a control that is not trained
     (found,) = areas(read_runs(str(tmp_path / "*")))
     shown = table(found, [], {})
     # No seconds: not as many runs at a time.
@@ -36,22 +33,12 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     nll = {(0.3, 1): 1.0, (0.3, 2): 2.0, (0.3, 3): 3.0, (0.5, 1): 4.0}
     for (keep, seed), value in nll.items():
         folder = write_run(tmp_path / f"{keep},{seed}", {"model.keep": keep, "seed": seed}, 90.0)
-        lines = [{"step": step, "seconds": 0.6 * step, "valid/nll": value} for step in (50, 100)]
-        write_metrics(folder, lines)
+        write_curve(folder, dict.fromkeys((50, 100), value))
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
     rows = table(found, points(records), {}).rows
-    assert [row[1:] for row in rows] == [["2 ± 1", "2 ± 1", "2 ± 1", "3"], ["4", "4", "4", "1"]]
+    assert [row[1:] for row in rows] == [[*["2 ± 1"] * 4, "3"], [*["4"] * 4, "1"]]
     assert [row[0] for row in rows] == ["masks keep 0.3", "masks keep 0.5"]
-
-
-def evaluated(folder: Path, *nll: float, every: int = 10) -> None:
-    """Metrics with an evaluation every `every` updates, and twice as many operations as updates."""
-    lines = [
-        {"step": every * n, "seconds": 1.0 * n, "train/flops": 2.0 * every * n, "valid/nll": y}
-        for n, y in enumerate(nll, 1)
-    ]
-    write_metrics(folder, lines)
 
 
 def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
@@ -69,7 +56,9 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
         "once 2": ({"optim.lr": 8.0}, 2, (9.0, 8.0, 7.0, 6.0)),
     }
     for name, (changes, seed, nll) in runs.items():
-        evaluated(write_run(tmp_path / name, changes | {"seed": seed}, 90.0), *nll)
+        write_curve(
+            write_run(tmp_path / name, changes | {"seed": seed}, 90.0), dict(zip((10, 20, 30, 40), nll, strict=True))
+        )
     records = read_runs(str(tmp_path / "*"))
     every = points(records)
     (found,) = areas(records)
@@ -88,7 +77,7 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
 
 def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     for seed in (1, 2):
-        evaluated(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), 3.0, 2.0)
+        write_curve(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), {10: 3.0, 20: 2.0})
     (found,) = areas(read_runs(str(tmp_path / "*")))
     shown = table(found, points(found.records), {})
     assert not [name for name in shown.columns if "saved" in name] and "Saved" not in shown.caption

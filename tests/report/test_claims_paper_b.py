@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from one_layer.report.claims import judged, tables
-from tests.report.made_runs import found, score_again, write_metrics, write_run, write_seeds
+from tests.report.made_runs import found, score_again, write_curve, write_run, write_seeds
 
 
 def test_claims_compare_scores_of_one_search(tmp_path):
@@ -24,9 +24,8 @@ def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
     dense = {"task": "causal_lm", "model.weights": "dense", "model.encoder_layers": "LL"}
     for layers, nll in (("LL", 2.0), ("LRL", 1.0)):
         changes = {**dense, "model.encoder_layers": layers}
-        lines = [{"step": step, "seconds": step, "train/flops": step, "valid/nll": nll} for step in (50, 100)]
         for folder in write_seeds(tmp_path / layers, changes, 0.0, test={"test": {"nll": nll}}):
-            write_metrics(folder, lines)
+            write_curve(folder, {50: nll, 100: nll})
     seen = [(each.verdict.value, "difference -1" in each.seen) for each in judged(found(tmp_path))]
     assert seen == [("holds", True)] * 3
 
@@ -40,12 +39,8 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
             valid = {"select": "bleu", "score": 1.0, "step": 100}
             changes = {**dense, "model.encoder_layers": layers, "data.source_language": text}
             score = 10 + gain * (layers == "LRL")
-            lines = [
-                {"step": step, "seconds": step, "train/flops": step, "valid/nll": 1.0, "valid/bleu": score}
-                for step in (50, 100)
-            ]
             for folder in write_seeds(tmp_path / f"{text} {layers}", changes, 30.0, data=data, valid=valid):
-                write_metrics(folder, lines)
+                write_curve(folder, {50: score, 100: score}, "bleu")
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)
@@ -73,18 +68,8 @@ def test_paper_b_s_claims_follow_the_points(tmp_path, lead, gain, better, area, 
     }
     for name, (changes, times) in models.items():
         valid = {"select": "bleu", "score": 1.0, "step": 100}
-        lines = [
-            {
-                "step": step,
-                "seconds": step,
-                "train/flops": step,
-                "valid/nll": 1.0,
-                "valid/bleu": 10 * (1 + times * gain),
-            }
-            for step in (50, 100)
-        ]
         for folder in write_seeds(tmp_path / name, changes, 30.0 + times * lead, valid=valid):
-            write_metrics(folder, lines)
+            write_curve(folder, dict.fromkeys((50, 100), 10 * (1 + times * gain)), "bleu")
     write_run(tmp_path / "other rate", {**dense, "optim.lr": 0.1}, 90.0)
     assert {each.claim: each.verdict.value for each in judged(found(tmp_path)) if each.paper == "B"} == {
         "reservoirs improve the test score": better,

@@ -8,7 +8,7 @@ from one_layer.report.areas import areas, table
 from one_layer.report.comparable import groups
 from one_layer.report.curves import convergence
 from one_layer.report.reading import read_runs
-from tests.report.made_runs import found, write_metrics, write_run
+from tests.report.made_runs import found, write_curve, write_run
 
 TEXT = {"train": "aaaa1111", "test": "cccc3333"}
 LANGUAGE = {"task": "causal_lm", "evaluation.stride": 64, "evaluation.valid_tokens": 0}
@@ -62,8 +62,7 @@ def test_runs_without_a_fingerprint_join_no_two_texts(tmp_path):
 def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, other, score, together):
     for name, more in (("a", {}), ("b", other)):
         folder = write_run(tmp_path / name, changes | more, 90.0, valid={"select": score, "score": 1.0, "step": 2})
-        lines = [{"step": step, "seconds": step, "valid/nll": 2.0, f"valid/{score}": 1.0} for step in (1, 2)]
-        write_metrics(folder, lines)
+        write_curve(folder, {1: 1.0, 2: 1.0}, score)
     found = areas(read_runs(str(tmp_path / "*")))
     assert [len(each.records) for each in found] == ([2] if together else [1, 1])
     titles = [table(each, [], {}).title for each in found]

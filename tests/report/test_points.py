@@ -15,7 +15,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import LATER, flatten
 from one_layer.runs.sources import sources
 from one_layer.system.removed import REMOVED
-from tests.report.made_runs import SEARCH, found, score, score_again, write_metrics, write_run
+from tests.report.made_runs import SEARCH, found, score, score_again, write_curve, write_run
 
 
 def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
@@ -104,8 +104,7 @@ def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, 
     """Validation losses of 5, 3, 2 and 2.5 at updates 50, 100, 150 and 200."""
     valid = {"select": "nll", "score": -2.0, "step": 150}
     folder = write_run(tmp_path / "a", {}, 30.0, test={}, valid=valid)
-    curve = {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5}
-    write_metrics(folder, ({"step": step, "seconds": float(step), "valid/nll": nll} for step, nll in curve.items()))
+    write_curve(folder, {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5})
     name = checkpoint.rpartition("/")[2] + (f" ({source})" if source else "")
     for step, expected in ((now, name), (before, f"{name}, update {before}")):
         score_again(folder, checkpoint, 20.0, step=step, **({"ticket_checkpoint": source} if source else {}))
