@@ -43,13 +43,8 @@ def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping
         result, size = record.result, sizes.get(record.folder)
         minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
         best = str(result.get("valid", {}).get("step", ""))
-        of = (
-            result.get("steps") or (record.metrics[-1]["step"] if record.metrics else "")
-            if result
-            else record.doing.progress.updates
-        )
         state = "scored" if record.imported else record.doing.state  # another program trained it
-        cost = [f"{size / 1e6:.3f}" if size else "", minutes, best, str(of or "")]
+        cost = [f"{size / 1e6:.3f}" if size else "", minutes, best, str(_updates(record) or "")]
         rows.append([names[record.folder], state, *cells(record, often), *cost, *cells(record, seldom)])
     columns = ["run", "state", *(bench.title for bench in often), "MB", "minutes", "best update", "of"]
     columns += [bench.title for bench in seldom]
@@ -58,3 +53,11 @@ def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping
         "Minutes are those of the run alone."
     )
     return Table("All runs", caption, columns, rows)
+
+
+def _updates(record: Record) -> int | None:
+    """The updates that a run made, or of one that has not finished those that it will make, as far as it is known."""
+    if not record.result:
+        return record.doing.progress.updates
+    made: int | None = record.result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)
+    return made
