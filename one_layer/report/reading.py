@@ -262,10 +262,8 @@ def _dated(evaluation: dict[str, Any], result: dict[str, Any], metrics: list[dic
     name, step = evaluation.get("ticket_checkpoint") or evaluation["checkpoint"], evaluation.get("step")
     if step is None or name.isdecimal() or not metrics:
         return evaluation
-    best, last = [result.get("valid", {}).get("step")], [metrics[-1]["step"], result.get("steps")]
+    best, last = [result.get("valid", {}).get("step", step)], [metrics[-1]["step"], result.get("steps")]
     meant = {"best": best, "last": last, "average": last, "average-best": []}.get(name.partition(":")[0], best + last)
-    return (
-        evaluation
-        if result and step in meant
-        else {**evaluation, "checkpoint": f"{evaluation['checkpoint']}, update {step}"}
-    )
+    if result and step in meant:
+        return evaluation
+    return {**evaluation, "checkpoint": f"{evaluation['checkpoint']}, update {step}"}
