@@ -119,11 +119,6 @@ class Point:
         return self.scored.whole
 
     @property
-    def checkpoint(self) -> str:
-        """The checkpoint for people, with the layers that stay if some were left out."""
-        return f"{self.scored.checkpoint}, {self.scored.layers}" if self.scored.layers else self.scored.checkpoint
-
-    @property
     def series(self) -> str:
         """The name of the point without its keep: that of the line or of the marks of a picture that it belongs to."""
         return ", ".join(filter(None, [self.model, self.scored.layers, self.scored.more]))

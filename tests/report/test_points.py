@@ -108,7 +108,7 @@ def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, 
     name = checkpoint.rpartition("/")[2] + (f" ({source})" if source else "")
     for step, expected in ((now, name), (before, f"{name}, update {before}")):
         score_again(folder, checkpoint, 20.0, step=step, **({"ticket_checkpoint": source} if source else {}))
-        assert [point.checkpoint for point in found(tmp_path)] == [expected]
+        assert [point.scored.checkpoint for point in found(tmp_path)] == [expected]
 
 
 def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path):
@@ -132,7 +132,9 @@ def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s
     every = found(tmp_path)
     contents = {value: point.bench.content for point in every for value in point.values}
     assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
-    assert {point.values: point.checkpoint for point in every if point.scored.layers} == {
+    assert {
+        point.values: f"{point.scored.checkpoint}, {point.scored.layers}" for point in every if point.scored.layers
+    } == {
         (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
         (33.0,): "best, layers 1.3 of the encoder",
         (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
@@ -228,4 +230,4 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
 def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source, name):
     folder = write_run(tmp_path / "a", {}, 30.0)
     score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=100, file_bytes=9)
-    assert {point.checkpoint for point in found(tmp_path)} == {"best", name}
+    assert {point.scored.checkpoint for point in found(tmp_path)} == {"best", name}
