@@ -25,7 +25,7 @@ const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 4
  * @property {Map<string, Mask>} masks by role
  * @property {Map<string, {recipe: import("./random.js").Recipe, weights: Float32Array}>} drawn random matrices that the seed gives, by role
  * @property {Map<string, Values>} arrays all other arrays, by role and leaf, for instance `encoder/ffn/norm/scale`
- * @property {number} bytes of the file @property {Map<string, number>} sizes bytes of each tensor in it
+ * @property {number} bytes of the file
  */
 
 /** Reads a ticket and draws its random weights. Throws `Refused`, one sentence, for what is no whole ticket. @param {Uint8Array} bytes @param {Map<string, Float32Array>} [draws] @returns {Ticket} */
@@ -58,8 +58,7 @@ export function openTicket(bytes, draws = new Map()) {
   for (const name of Object.keys(metadata)) demand(METADATA.includes(name), `its metadata have the unknown name ${shown(name)}`);
   const drawn = new Map();
   for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawnOnce(draws, seed, recipe) });
-  const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
-  return { ...settings, assets, masks, drawn, arrays, bytes: file.total, sizes };
+  return { ...settings, assets, masks, drawn, arrays, bytes: file.total };
 }
 
 /** The tensors that hold many small arrays in few bits: the leaves of these arrays, and their precision. */
