@@ -44,7 +44,6 @@ RESULT = {
     "valid?": {"select?": str, "score?": NUMBER},
     "train_seconds?": float,
     "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
-    "masks?": [{"role": str, "kept": [float], "overlap": {EACH: float}}],
     "bytes?": {EACH: int},
     "steps?": int,
     "skipped_updates?": int,
