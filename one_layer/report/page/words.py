@@ -86,22 +86,17 @@ def _costs(point: Point) -> str:
 
 def masks(points: Sequence[Point]) -> list[Sentence]:
     """What do masks cost or gain against dense models, at equal bytes and at equal shape?"""
-    by_bytes, by_shape = at_equal_bytes(points), at_equal_shape(points)
-    return [_by_bytes(by_bytes, points), _by_shape(by_shape)]
+    return [_by_bytes(at_equal_bytes(points)), _by_shape(at_equal_shape(points))]
 
 
-def _by_bytes(found: EqualBytes, points: Sequence[Point]) -> Sentence:
+def _by_bytes(found: EqualBytes) -> Sentence:
     if not found.pairs:
         reason = "no dense model has so small a file" if found.smaller else "no model with masks has a file"
-        return ["At equal bytes: ", f"nothing to compare, {reason}."]
-    said = f"At equal bytes: masks are {_tally(found.pairs)}"
-    count = len(found.smaller)
-    smaller = (
-        f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
-        if count
-        else ""
-    )
-    return [f"{said}.{smaller}"]
+        return [f"At equal bytes: nothing to compare, {reason}."]
+    said = f"At equal bytes: masks are {_tally(found.pairs)}."
+    if count := len(found.smaller):
+        said += f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
+    return [said]
 
 
 def _by_shape(found: list[Pair]) -> Sentence:
@@ -110,7 +105,7 @@ def _by_shape(found: list[Pair]) -> Sentence:
     if len(found) == 1:
         pair = found[0]
         return [
-            f"At equal shape: {_change(pair)}, ",
+            f"At equal shape: {pair.difference.mean:+.3g} {_unit(pair.masks)}, ",
             pair.masks,
             " against ",
             pair.dense,
@@ -125,10 +120,6 @@ def _tally(pairs: Sequence[Pair]) -> str:
     parts = [f"{word} in {count}" for word, count in times.most_common()]
     mean = statistics.fmean(pair.difference.mean for pair in pairs)
     return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {_unit(pairs[0].masks)} on average)"
-
-
-def _change(pair: Pair) -> str:
-    return f"{pair.difference.mean:+.3g} {_unit(pair.masks)}"
 
 
 def pairs(points: Sequence[Point]) -> Table:
