@@ -210,7 +210,7 @@ def _pair(claim: Claim, one: Line, other: Line) -> Iterator[Judged]:
 def _areas(one: Point, other: Point) -> Iterator[Judged]:
     """Judges reservoirs by the areas over operations, and over seconds where these can be compared."""
     runs = [*one.records, *other.records]
-    measures = {str(record.result.get("valid", {}).get("select")) for record in runs}
+    measures = {record.select for record in runs}
     measure = min(measures)
     if len(measures) > 1 or len(groups(runs, measure)) > 1:
         return  # they are not scores of one text by one measure

@@ -57,11 +57,6 @@ class Record:
     address: str = field(default="", compare=False)
 
     @property
-    def text(self) -> str:
-        """The fingerprint of the training text; empty if it is not known."""
-        return self.texts.get("train", "")
-
-    @property
     def select(self) -> str:
         """The score on the validation text that selects the checkpoints."""
         known = self.result.get("valid", {}).get("select")

@@ -132,7 +132,7 @@ def _cells(point: Point) -> dict[str, Any]:
         "checkpoint": point.scored.checkpoint,
         "layers": point.scored.layers,
         "search": point.scored.search,
-        "training_text": next((record.text for record in (*point.records, *point.missing)), ""),
+        "training_text": next((record.texts.get("train", "") for record in (*point.records, *point.missing)), ""),
         "mean": "" if point.mean is None else point.mean,
         "deviation": "" if point.deviation is None else point.deviation,
         "runs": len(point.values),
