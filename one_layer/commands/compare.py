@@ -16,137 +16,112 @@ in the paths of other runs, and for places of the text if its fingerprints are t
 from __future__ import annotations
 
 import math
+import os
+import shlex
 import statistics
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from one_layer.cli.command import parser_of, positive
-from one_layer.report import shapes
 from one_layer.report.plain_text import aligned
-from one_layer.report.reading import planned_runs, read_runs
-from one_layer.runs.collection import opened
-from one_layer.runs.convergence import LESS_IS_BETTER
-from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_object
-from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
+from one_layer.report.reading import Record, found_runs
+from one_layer.runs.convergence import merit
+from one_layer.runs.paths import SWEEP_FILE, RunPaths
+from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
 from one_layer.sweeps.places import homes, in_sweep
 from one_layer.sweeps.scores import first_score
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
-_COMPARED = {"config": {}, "test": shapes.RESULT["test?"], "valid": {"score": float}, "train_seconds": float}
 
-
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A run in both folders: its name, and for each of the two the test score, the best validation score and the seconds of training.
 
     `common`: the share of mask bits that are equal, in [0, 1]; None without masks.
     """
 
     name: str
-    scores: tuple[float, float]
-    valid: tuple[float, float]
-    seconds: tuple[float, float]
+    scores: list[float]
+    valid: list[float]
+    seconds: list[float]
     common: float | None
 
 
-@dataclass(frozen=True)
-class Runs:
-    """What a word of the command line names: a folder, and the name of it for people. It is that of one run, or has runs in it."""
-
-    folder: Path
-    shown: Path
-
-    @property
-    def one(self) -> bool:
-        """Whether the folder is that of a run."""
-        return RunPaths(self.folder).holds_run or RunPaths(self.folder).result_file.is_file()
-
-    @property
-    def ended(self) -> set[str]:
-        """The names of the runs in the folder that have ended."""
-        return {path.parent.name for path in self.folder.glob("*/result.json")}
+def named(word: str) -> list[Record]:
+    """The run, or the runs in the folder, that `word` names. Raises: UserError if there is none."""
+    paths = RunPaths(Path(word))
+    inside = paths.path.is_dir() and not (
+        paths.holds_run or paths.result_file.is_file() or (paths.path / SWEEP_FILE).is_file()
+    )
+    found = found_runs(f"{word}/*" if inside else word)
+    if not found:
+        raise UserError(
+            f"{word} is no folder of runs; give the folder of a run or of a sweep, a collection, or COLLECTION/RUN"
+        )
+    return found
 
 
-@contextmanager
-def named(word: str) -> Iterator[Runs]:
-    """The folder that `word` names, or the folder of a collection while it is unpacked. Raises: UserError if there is none."""
-    with opened(word) as places:
-        place = places[0]
-        folder = Path(place.pattern.removesuffix("/**") if place.root != Path() else place.pattern)
-        if len(places) != 1 or not folder.is_dir():
-            raise UserError(
-                f"{word} is no folder; give the folder of a run or of a sweep, a collection, or COLLECTION/RUN"
-            )
-        yield Runs(folder, place.named(folder))
-
-
-def compare(first: Runs, second: Runs) -> list[Pair]:
+def compare(first: list[Record], second: list[Record]) -> list[Pair]:
     """All runs that have ended in both folders. Raises: UserError if there is none, or if the two runs of a name have unlike configs."""
-    names = sorted(first.ended & second.ended)
+    one, other = map(_by_name, (first, second))
+    names = sorted(one.keys() & other.keys())
     if not names:
         raise UserError(
-            f"no run of {first.shown} has ended in {second.shown} too; give two folders of the same sweep, or two runs"
+            f"no run of {first[0].folder.parent} has ended in {second[0].folder.parent} too; give two folders of one sweep, or two runs"
         )
-    homes = [(each.folder, *_homes(each.folder)) for each in (first, second)]
-    return [_pair(name, (RunPaths(first.folder / name), RunPaths(second.folder / name)), homes) for name in names]
+    return [_pair(name, (one[name], other[name])) for name in names]
 
 
-def _homes(folder: Path) -> set[Path]:
-    """Where the sweep in `folder` lay when it was made, perhaps on another machine."""
-    return homes(planned_runs(folder).values()) if (folder / SWEEP_FILE).is_file() else set()
+def _by_name(records: list[Record]) -> dict[str, Record]:
+    """The runs that have ended, by their folders below the one that has all of them."""
+    top = os.path.commonpath([record.folder.parent for record in records])
+    return {str(record.folder.relative_to(top)): record for record in records if record.result}
 
 
-def _pair(name: str, runs: tuple[RunPaths, RunPaths], homes: list[tuple[Path, ...]]) -> Pair:
-    results = [_result(run) for run in runs]
-    one, other = (in_sweep(flatten(result["config"]), each) for result, each in zip(results, homes, strict=True))
+def _pair(name: str, runs: tuple[Record, Record]) -> Pair:
+    one, other = (
+        in_sweep(run.config, {run.folder.parent, *homes([{"words": shlex.split(run.command)}])}) for run in runs
+    )
     # A key that only one of them has came with another version of the program, where it has its default value.
     differing = [key for key in sorted(one.keys() & other.keys()) if one[key] != other[key] and changes_scores(key)]
-    texts = [result.get("data") for result in results]
-    if texts[0] and texts[0] == texts[1]:
+    if runs[0].texts and runs[0].texts == runs[1].texts:
         differing = [key for key in differing if key not in PLACES_OF_TEXT]
     if differing:
         raise UserError(
             f"the configs of the two runs {name} differ in {', '.join(differing)}; compare runs of one config, on the same text"
         )
-    scores, valid, seconds = zip(
-        *((first_score(r), _on_valid(r["valid"]), r["train_seconds"]) for r in results), strict=True
-    )
-    return Pair(name, scores, valid, seconds, _common(*runs))
+    results = [run.result for run in runs]
+    seconds = [result.get("train_seconds", math.nan) for result in results]
+    return Pair(name, [*map(first_score, results)], [*map(_on_valid, results)], seconds, _common(runs))
 
 
-def _on_valid(best: dict[str, Any]) -> float:
+def _on_valid(result: dict[str, Any]) -> float:
     """The best validation score as people read it: results have losses with a minus sign, so that more is better."""
-    return -best["score"] if best.get("select") in LESS_IS_BETTER else best["score"]
+    best = result.get("valid", {})
+    return merit(best.get("select", ""), float(best.get("score", math.nan)))
 
 
-def _result(run: RunPaths) -> dict[str, Any]:
-    """Raises: UserError if the file has not what is compared."""
-    result = read_object(run.result_file)
-    shapes.check(run.result_file, result, _COMPARED)
-    return result
-
-
-def _common(*runs: RunPaths) -> float | None:
+def _common(runs: tuple[Record, Record]) -> float | None:
     """The share of equal bits of all masks. Padding bits are 0 in both, and do not count."""
     from one_layer import tickets
     from one_layer.models import weights
 
-    if not all(run.ticket_file.is_file() for run in runs):
+    files = [RunPaths(run.folder).ticket_file for run in runs]
+    if not all(file.is_file() for file in files):
         return None
     drawn: dict[Any, Any] = {}
-    one, other = (tickets.load(run.ticket_file, drawn) for run in runs)
+    one, other = (tickets.load(file, drawn) for file in files)
     if not one.masks:
         return None
-    if weights.shapes(one.config) != weights.shapes(other.config):
-        raise UserError(f"{runs[0]} and {runs[1]} have vocabularies of different sizes; compare runs on the same text")
-    flips = sum(int(np.bitwise_count(one.masks[path] ^ other.masks[path]).sum()) for path in one.masks)
     known = weights.shapes(one.config)
+    if known != weights.shapes(other.config):
+        raise UserError(
+            f"{runs[0].folder} and {runs[1].folder} have vocabularies of different sizes; compare runs on the same text"
+        )
+    flips = sum(int(np.bitwise_count(one.masks[path] ^ other.masks[path]).sum()) for path in one.masks)
     return 1 - flips / sum(int(np.prod(known["params", *path[:-1], "scores"])) for path in one.masks)
 
 
@@ -155,21 +130,24 @@ def table(pairs: list[Pair]) -> str:
     head = ["run", "score", "score", "validation", "validation", "equal mask bits", "seconds", "seconds"]
     rows = [[p.name, *_four(p.scores), *_four(p.valid), _percent(p.common), *_whole(p.seconds)] for p in pairs]
     shares = [pair.common for pair in pairs if pair.common is not None]
-    apart = [[abs(p.scores[0] - p.scores[1]) for p in pairs], [abs(p.valid[0] - p.valid[1]) for p in pairs]]
-    sums = [sum(p.seconds[place] for p in pairs) for place in (0, 1)]
     bits = f"{_percent(min(shares))} to {_percent(max(shares))}" if shares else ""
-    # A run without test sets has no score.
-    known = [[difference for difference in each if not math.isnan(difference)] for each in apart]
-    means = [f"apart {statistics.mean(each):.3g}" if each else "" for each in known]
-    rows.append([f"all {len(pairs)}", means[0], "", means[1], "", bits, *_whole(sums)])
+    means = [_apart([pair.scores for pair in pairs]), "", _apart([pair.valid for pair in pairs]), ""]
+    sums = map(sum, zip(*(pair.seconds for pair in pairs), strict=True))
+    rows.append([f"all {len(pairs)}", *means, bits, *_whole(sums)])
     return aligned([head, *rows], right=True)
 
 
-def _four(values: tuple[float, float]) -> list[str]:
+def _apart(both: list[list[float]]) -> str:
+    """The mean difference without its sign. A run without test sets has no score."""
+    known = [abs(one - other) for one, other in both if not math.isnan(one - other)]
+    return f"apart {statistics.mean(known):.3g}" if known else ""
+
+
+def _four(values: Iterable[float]) -> list[str]:
     return [f"{value:.4g}" for value in values]
 
 
-def _whole(values: list[float] | tuple[float, float]) -> list[str]:
+def _whole(values: Iterable[float]) -> list[str]:
     return [f"{value:.0f}" for value in values]
 
 
@@ -187,26 +165,21 @@ def main(argv: list[str]) -> None:
     )
     parser.add_argument("--csv", type=Path, help="of two runs: a file for all lines, with their scores")
     arguments = parser.parse_args(argv)
-    with named(arguments.first) as first, named(arguments.second) as second:
-        if first.one != second.one:
-            one, many = (first, second) if first.one else (second, first)
-            raise UserError(f"{one.shown} is one run, and {many.shown} is none; give two runs, or two folders of runs")
-        if first.one:
-            print(_two(first, second, arguments.lines, arguments.csv))
-            return
-        if arguments.csv:
-            raise UserError(f"--csv={arguments.csv} is for the lines of two runs; leave it out, or give two runs")
+    first, second = named(arguments.first), named(arguments.second)
+    if len(first) == len(second) == 1:
+        print(_two(first[0], second[0], arguments.lines, arguments.csv))
+    elif arguments.csv:
+        raise UserError(f"--csv={arguments.csv} is for the lines of two runs; leave it out, or give two runs")
+    else:
         print(table(compare(first, second)))
 
 
-def _two(first: Runs, second: Runs, most: int, csv: Path | None) -> str:
-    from one_layer.commands.compare_two import as_csv, as_text, compare_two  # late: it imports JAX
+def _two(first: Record, second: Record, most: int, csv: Path | None) -> str:
+    from one_layer.commands.compare_two import as_text, compare_two, lines_as_csv  # late: it imports JAX
 
-    if first.folder.resolve() == second.folder.resolve() or first.shown == second.shown:
-        raise UserError(f"{first.shown} and {second.shown} are the same run; give two runs")
-    one, other = (replace(read_runs(str(each.folder))[0], folder=each.shown) for each in (first, second))
-    compared = compare_two((one, other), (first.folder, second.folder))
-    names = str(first.shown), str(second.shown)
+    if first.folder.resolve() == second.folder.resolve():
+        raise UserError(f"{first.folder} and {second.folder} are the same run; give two runs")
+    compared = compare_two(first, second)
     if csv:
-        write_atomically(csv, as_csv(compared.tests))
-    return as_text(compared, names, most)
+        write_atomically(csv, lines_as_csv(compared.tests))
+    return as_text(compared, most)

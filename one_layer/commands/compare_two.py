@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.data.corpus import Split
 from one_layer.data.text.lines import read_lines
 from one_layer.report.differences import costs, keys, scores
-from one_layer.report.plain_text import aligned
+from one_layer.report.plain_text import aligned, as_csv
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.evaluate import fingerprints
@@ -33,25 +30,27 @@ class Lines(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Two runs side by side: tables, sentences about what is missing, and the test sets whose lines could be compared."""
+    """Two runs side by side: their names, tables, sentences about what is missing, and the test sets whose lines could be compared."""
 
+    names: list[str]
     tables: list[Table]
     sentences: list[str]
     tests: list[Lines]
 
 
-def compare_two(records: tuple[Record, Record], folders: tuple[Path, Path]) -> Compared:
-    """The whole comparison. `folders` are those of the two runs, for their hypotheses and their text."""
-    found = list(compared_lines(records, folders))
+def compare_two(*records: Record) -> Compared:
+    """The whole comparison."""
+    found = list(_compared_lines(records))
     sentences = [f"{record.folder} has not finished." for record in records if not record.result]
     sentences += [each for each in found if isinstance(each, str)]
     tables = [keys(*records), scores(*records), costs(*records)]
-    return Compared(tables, sentences, [each for each in found if not isinstance(each, str)])
+    names = [str(record.folder) for record in records]
+    return Compared(names, tables, sentences, [each for each in found if not isinstance(each, str)])
 
 
-def as_text(compared: Compared, names: tuple[str, str], most: int) -> str:
+def as_text(compared: Compared, most: int) -> str:
     """The comparison for a terminal, with at most `most` lines in each list of lines."""
-    parts = [f"first:   {names[0]}\nsecond:  {names[1]}"]
+    parts = [f"first:   {compared.names[0]}\nsecond:  {compared.names[1]}"]
     for table in compared.tables:
         said = aligned([table.columns, *table.rows]) if table.rows else "none"
         parts.append("\n".join(filter(None, [f"{table.title}:", said, table.caption])))
@@ -59,29 +58,30 @@ def as_text(compared: Compared, names: tuple[str, str], most: int) -> str:
     return "\n\n".join([*parts, *(part for found in compared.tests for part in _described(found, most))])
 
 
-def compared_lines(records: tuple[Record, Record], folders: tuple[Path, Path]) -> Iterator[Lines | str]:
+def _compared_lines(records: Sequence[Record]) -> Iterator[Lines | str]:
     """The lines of each test set that both runs have scored; or a sentence why a test set, or none, can be compared line by line."""
     tests = [record.result.get("test", {}) for record in records]
     for name in [name for name in tests[0] if name in tests[1]]:
         try:
-            yield _lines(name, records, folders)
+            yield _lines(name, records)
         except UserError as error:
             yield f"The lines of {name} are not compared: {error}."
 
 
-def _lines(name: str, records: tuple[Record, Record], folders: tuple[Path, Path]) -> Lines:
+def _lines(name: str, records: Sequence[Record]) -> Lines:
     prints = {record.result.get("data", {}).get(name) for record in records}
     if len(prints) > 1:
         raise UserError("the test sets of the two runs have other lines")
     if records[0].task != records[1].task:
         raise UserError(f"one run is of the task {records[0].task}, the other of {records[1].task}")
-    files = [RunFolder(folder).hypotheses_file(name) for folder in folders]
+    folders = [RunFolder(record.folder) for record in records]
+    files = [folder.hypotheses_file(name) for folder in folders]
     if missing := [record.folder for record, file in zip(records, files, strict=True) if not file.is_file()]:
         raise UserError(
             f"{missing[0]} has no {files[0].name}; collections have no hypotheses, nor have language models"
         )
     first, second = map(read_lines, files)
-    run, assets = RunFolder(folders[0]).read_config(), RunFolder(folders[0]).assets()
+    run, assets = folders[0].read_config(), folders[0].assets()
     corpus = run.task.scored_corpus(run.data, assets, name)
     if prints != {None} and {fingerprints(corpus)[name]} != prints:
         raise UserError(f"the text in {run.data.directory or run.data.source} is no longer that of the results")
@@ -99,7 +99,7 @@ def _references(split: Split) -> list[str]:
     return split.reference_detokenized or split.reference
 
 
-def _check_current(name: str, records: tuple[Record, Record], paired: Paired) -> None:
+def _check_current(name: str, records: Sequence[Record], paired: Paired) -> None:
     """Raises: UserError for hypotheses that have another score than the result says: they are of another checkpoint."""
     for record, total in zip(records, paired.totals, strict=True):
         values: dict[str, Any] = record.result["test"][name]
@@ -152,13 +152,13 @@ def _line(found: Lines, place: int) -> str:
     return f"  line {place + 1:,}\n{text}"
 
 
-def as_csv(every: list[Lines]) -> str:
+def lines_as_csv(every: list[Lines]) -> str:
     """All lines of all test sets as one CSV file, with both scores of each line."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["test", "line", "source", "reference", "first", "second", "first_score", "second_score"])
-    for found in every:
-        columns = (found.shown, found.references, *found.systems, found.paired.lines)
-        for number, (*texts, values) in enumerate(zip(*columns, strict=True), 1):
-            writer.writerow([found.test, number, *texts, *values])
-    return text.getvalue()
+    rows = [
+        [found.test, number, *texts, *values]
+        for found in every
+        for number, (*texts, values) in enumerate(
+            zip(found.shown, found.references, *found.systems, found.paired.lines, strict=True), 1
+        )
+    ]
+    return as_csv(["test", "line", "source", "reference", "first", "second", "first_score", "second_score"], rows)

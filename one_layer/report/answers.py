@@ -6,25 +6,26 @@ The rules are those of docs/report.md. Models with some of their layers left out
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from one_layer.report import naming
 from one_layer.report.labels import kind
 from one_layer.report.point import Point
-from one_layer.report.sizes import ABOUT_AS_SMALL, frontier, marks
+from one_layer.report.sizes import ABOUT_AS_SMALL, frontier
 from one_layer.report.verdicts import Difference, Verdict, above, difference, no_worse
 
 _MASKS = ("masks", "masks on L layers")
 _OF_MASKS = {
     *(f"model.{key}" for key in ("weights", "sharing", "embedding", "scale_by_keep", "selection", "keep", "coats")),
     *(f"model.{key}" for key in ("threshold", "dynamic_scale", "score_init", "gains", "adapter_rank")),
-    *naming.SHAPE.keys,
-    *naming.INITIALISATION.keys,
+    *naming.SHAPE,
+    *naming.INITIALISATION,
 }
 
 
 class Pair(NamedTuple):
-    """Two models of one size or shape: the one with masks, the dense one, and whether the first is better."""
+    """Two models of one size or shape: the one with masks, and the dense one."""
 
     masks: Point
     dense: Point
@@ -57,14 +58,14 @@ class EqualBytes(NamedTuple):
 def best(points: Sequence[Point]) -> Point | None:
     """The point with the best score, whatever its checkpoint; of equal ones, the smaller one."""
     found = _whole(points)
-    return max(found, key=lambda point: (_merit(point), -(point.bytes or (0, False))[0])) if found else None
+    return max(found, key=lambda point: (point.merit, -point.bytes), default=None)
 
 
 def smallest(points: Sequence[Point], top: Point) -> Point | None:
     """The smallest file that is no worse than the best, by the rule of claims; None if no file is, or the best is that file."""
-    files = [point for point in _whole(points) if point.bytes and point.bytes[1] and _comparable(point, top)]
+    files = [point for point in _whole(points) if point.is_file and _comparable(point, top)]
     good = [point for point in files if no_worse(point, top) is Verdict.HOLDS]
-    found = min(good, key=lambda point: (point.bytes or (0, True))[0], default=None)
+    found = min(good, key=attrgetter("bytes"), default=None)
     return None if found is top else found
 
 
@@ -75,25 +76,24 @@ def at_equal_shape(points: Sequence[Point]) -> list[Pair]:
         both = shapes.setdefault((naming.shape(point.config), point.scored.search), ([], []))
         if kind(point.config) in _MASKS or point.fully_weighted:
             both[point.fully_weighted].append(point)
-    return [Pair(max(ours, key=_merit), max(dense, key=_merit)) for ours, dense in shapes.values() if ours and dense]
+    return [
+        Pair(max(ours, key=attrgetter("merit")), max(dense, key=attrgetter("merit")))
+        for ours, dense in shapes.values()
+        if ours and dense
+    ]
 
 
 def at_equal_bytes(points: Sequence[Point]) -> EqualBytes:
     """Each file with trained masks that no smaller one equals, beside the best dense file that is no larger by more than 1 %."""
     known = _whole(points)
-    ours = frontier(marks([point for point in known if kind(point.config) in _MASKS]))
-    dense = [mark for mark in marks([point for point in known if point.fully_weighted]) if mark.is_file]
+    dense = [point for point in known if point.fully_weighted and point.is_file]
     pairs, smaller = [], []
-    for mark in ours:
-        no_larger = [
-            other.point
-            for other in dense
-            if other.bytes < ABOUT_AS_SMALL * mark.bytes and _comparable(mark.point, other.point)
-        ]
+    for ours in frontier([point for point in known if kind(point.config) in _MASKS]):
+        no_larger = [other for other in dense if other.bytes < ABOUT_AS_SMALL * ours.bytes and _comparable(ours, other)]
         if no_larger:
-            pairs.append(Pair(mark.point, max(no_larger, key=_merit)))
+            pairs.append(Pair(ours, max(no_larger, key=attrgetter("merit"))))
         else:
-            smaller.append(mark.point)
+            smaller.append(ours)
     return EqualBytes(pairs, smaller)
 
 
@@ -103,8 +103,3 @@ def _whole(points: Sequence[Point]) -> list[Point]:
 
 def _comparable(one: Point, other: Point) -> bool:
     return one.scored.search == other.scored.search or not (one.scored.search and other.scored.search)
-
-
-def _merit(point: Point) -> float:
-    assert point.merit is not None  # only points with a score are compared
-    return point.merit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Point
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
-from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve
+from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve, merit
 
 _NEVER = "never"  # in the place of a share that is saved
 
@@ -88,100 +87,37 @@ def _records(record: Record, score: str, axis: str) -> bool:
     return all(AXES[axis] in line for line in lines) and lines[-1][AXES[axis]] > 0
 
 
-def named(found: Sequence[Areas], letters: Mapping[str, str]) -> list[str]:
-    """What tells the areas of a report from others of the same score, with the `letters` of its texts; empty for those without others."""
-    names = [""] * len(found)
-    for score, times in Counter(each.score for each in found).items():
-        places = [place for place, each in enumerate(found) if each.score == score and times > 1]
-        whole = [f"{texts.validated(found[n].of, letters)}, by {' and '.join(found[n].until)}" for n in places]
-        for place, name in zip(places, texts.told_apart(whole), strict=True):
-            names[place] = name
-    return names
-
-
-def table(each: Areas, points: Iterable[Point], name: str = "", letters: Mapping[str, str] | None = None) -> Table:
+def table(each: Areas, points: Iterable[Point], letters: Mapping[str, str]) -> Table:
     """A table with a row for each model, the best first, and two columns for each axis, where something is saved on it.
 
-    A run that is in none of `points` has a row of its own. `name` tells the table from others of the score (`named`).
+    A run that is in none of `points` has a row of its own. `letters` are those of the texts of the report.
     """
     models = _models(each, points)
-    names = {name: places for name, (_, places) in models.items()}
-    found = baseline(each, points)
-    pairs = twins(each, models[found][1]) if found else {}
-    if each.curves:
-        best = [one.best() for one in next(iter(each.curves.values()))]
-        less = each.score in LESS_IS_BETTER
-        ranked = sorted(
-            names, key=lambda name: statistics.fmean(best[place] for place in names[name]), reverse=not less
-        )
-        names = {name: names[name] for name in ranked}
-    return _table(each, names, pairs, found, texts.validated(each.of, letters or {}), name)
+    best = [one.best() for one in next(iter(each.curves.values()), [])]
+    if best:
+        merits = {row: merit(each.score, statistics.fmean(best[place] for place in models[row][1])) for row in models}
+        models = {row: models[row] for row in sorted(models, key=merits.__getitem__, reverse=True)}
+    dense = [row for row, (point, _) in models.items() if best and point and point.fully_weighted]
+    baseline = dense[0] if dense else ""
+    seeds = {each.records[place].seed: place for place in models[baseline][1]} if dense else {}
+    pairs = {place: seeds[record.seed] for place, record in enumerate(each.records) if record.seed in seeds}
+    rows = {row: places for row, (_, places) in models.items()}
 
-
-def _models(each: Areas, points: Iterable[Point]) -> dict[str, tuple[Point | None, list[int]]]:
-    """The models of a table by name: a point of each, and the places of its runs."""
-    known = {record.folder: point for point in points if point.whole for record in point.records}
-    places: dict[object, list[int]] = {}
-    for place, record in enumerate(each.records):
-        point = known.get(record.folder)
-        places.setdefault(point.setting if point else record.folder, []).append(place)
-    found: dict[str, tuple[Point | None, list[int]]] = {}
-    for runs in places.values():
-        folder = each.records[runs[0]].folder
-        point = known.get(folder)
-        name = point.label if point else str(folder)
-        found[name if name not in found else f"{name} ({folder})"] = (point, runs)
-    return found
-
-
-def baseline(each: Areas, points: Iterable[Point]) -> str:
-    """The name of the model that the others are compared with: the fully weighted one with the best score, on average over its seeds.
-
-    Empty where no model is fully weighted.
-    """
-    axis = next(iter(each.curves), None)
-    sign = -1 if each.score in LESS_IS_BETTER else 1
-    dense = {
-        name: statistics.fmean(sign * each.curves[axis][place].best() for place in places)
-        for name, (point, places) in _models(each, points).items()
-        if axis and point and point.fully_weighted
-    }
-    return max(dense, key=lambda name: dense[name]) if dense else ""
-
-
-def twins(each: Areas, places: Iterable[int]) -> dict[int, int]:
-    """For each run, by its place, the run of the baseline (one of `places`) with the same seed. A run without one is left out."""
-    seeds = {each.records[place].seed: place for place in places}
-    return {place: seeds[record.seed] for place, record in enumerate(each.records) if record.seed in seeds}
-
-
-def _table(
-    each: Areas,
-    rows: Mapping[str, list[int]],
-    pairs: Mapping[int, int],
-    baseline: str,
-    of: str,
-    name: str = "",
-) -> Table:
-    columns, cells = ["model"], [[row] for row in rows]
+    columns = {"model": list(rows)}
+    if best:
+        columns[f"best {each.score}"] = [_mean([best[place] for place in places]) for places in rows.values()]
     saves = False
-    if each.curves:
-        best = [one.best() for one in next(iter(each.curves.values()))]
-        columns.append(f"best {each.score}")
-        for cell, places in zip(cells, rows.values(), strict=True):
-            cell.append(_mean([best[place] for place in places]))
     for axis, until in each.until.items():
-        saved = {
-            row: _saved([each.saved(axis, place, pairs[place]) for place in places if place in pairs])
-            for row, places in rows.items()
-        }
-        some = any(cell not in ("", _NEVER) for row, cell in saved.items() if row != baseline)
-        saves |= some
-        columns += [f"by {axis}, T = {until:.4g}", *["saved"] * some]
-        for cell, (row, places) in zip(cells, rows.items(), strict=True):
-            cell += [_mean([each.means[axis][place] for place in places]), *[saved[row]] * some]
-    for cell, places in zip(cells, rows.values(), strict=True):
-        cell.append(str(len(places)))
+        means = [[each.means[axis][place] for place in places] for places in rows.values()]
+        columns[f"by {axis}, T = {until:.4g}"] = [*map(_mean, means)]
+        saved = [
+            _saved([each.saved(axis, place, pairs[place]) for place in places if place in pairs])
+            for places in rows.values()
+        ]
+        if any(cell not in ("", _NEVER) for row, cell in zip(rows, saved, strict=True) if row != baseline):
+            saves = True
+            columns[f"saved by {axis}"] = saved
+    columns["runs"] = [str(len(places)) for places in rows.values()]
     less = "Less" if each.score in LESS_IS_BETTER else "More"
     saved_is = ""
     if saves:
@@ -195,10 +131,20 @@ def _table(
         f"Area under the curve of {each.score} on valid up to T, divided by T: mean ± standard deviation over seeds. {less} is better. "
         f"T is the end of the shortest run.{saved_is} Seconds and operations are those of the run alone, "
         "without those of the runs that it needs: "
-        f"Methods has these. What was measured: {of}."
+        "Methods has these."
     )
-    title = f"Areas under the convergence curve: {each.score}{f' ({name})' if name else ''}"
-    return Table(title, caption, [*columns, "runs"], cells)
+    title = f"Areas under the convergence curve: {each.score} by {', '.join(each.until)} ({texts.validated(each.of, letters)})"
+    return Table(title, caption, [*columns], [list(row) for row in zip(*columns.values(), strict=True)])
+
+
+def _models(each: Areas, points: Iterable[Point]) -> dict[str, tuple[Point | None, list[int]]]:
+    """The models of a table by name: a point of each, and the places of its runs."""
+    known = {record.folder: point for point in points if point.whole for record in point.records}
+    found: dict[str, tuple[Point | None, list[int]]] = {}
+    for place, record in enumerate(each.records):
+        point = known.get(record.folder)
+        found.setdefault(point.label if point else str(record.folder), (point, []))[1].append(place)
+    return found
 
 
 def _mean(values: list[float]) -> str:

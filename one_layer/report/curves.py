@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from one_layer.report import texts
@@ -15,7 +16,7 @@ from one_layer.report.reading import Record, alike_in_time
 _MOST = len(COLOURS)  # models in one picture
 
 
-def convergence(points: list[Point], number: int, letters: Mapping[str, str] | None = None) -> list[Picture]:
+def convergence(points: list[Point], number: int, letters: Mapping[str, str]) -> list[Picture]:
     """Validation nll in training: for models without masks, and for masked ones at the keep nearest to 0.5.
 
     A picture for each validation text, by its ids, and each way to measure it, because nll is that of a token. It shows the best models,
@@ -25,15 +26,18 @@ def convergence(points: list[Point], number: int, letters: Mapping[str, str] | N
     drawn = [point for point in _central(points) if any(validation(record) for record in point.records)]
     of_run = {point.records[0].folder: point for point in drawn}
     found = groups([point.records[0] for point in drawn], "nll")
-    names = texts.told_apart([texts.validated(measured(each, "nll"), letters or {}) for each in found])
     return [
-        _convergence([of_run[record.folder] for record in each], number + place, f" ({name})" if len(found) > 1 else "")
-        for place, (each, name) in enumerate(zip(found, names, strict=True))
+        _convergence(
+            [of_run[record.folder] for record in each],
+            number + place,
+            f" ({texts.validated(measured(each, 'nll'), letters)})" if len(found) > 1 else "",
+        )
+        for place, each in enumerate(found)
     ]
 
 
 def _convergence(points: list[Point], number: int, text: str) -> Picture:
-    best = sorted(points, key=lambda point: point.merit or 0.0, reverse=True)[:_MOST]
+    best = sorted(points, key=attrgetter("merit"), reverse=True)[:_MOST]
     shown = [point for point in points if point in best]  # in the order of all pages
     axis = "seconds" if alike_in_time(record for point in shown for record in point.records) else "step"
     figure, axes = new_axes(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from one_layer.report import naming
 from one_layer.report.comparable import otherwise
-from one_layer.report.measures import MEASURES
 from one_layer.report.point import Scored
 from one_layer.report.points import points
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
-from one_layer.runs.convergence import LESS_IS_BETTER
+from one_layer.runs.convergence import merit
 from one_layer.runs.records import changes_scores
 
 ABSENT = "-"
@@ -47,7 +47,7 @@ def scores(first: Record, second: Record) -> Table:
         [
             scored.bench.title,
             ", ".join(filter(None, [scored.checkpoint, scored.layers, scored.more])),
-            *_three([values[name] for name in names], MEASURES[scored.bench.measure].less_is_better),
+            *_three([values[name] for name in names], scored.bench.measure),
         ]
         for scored, values in both.items()
     ]
@@ -64,15 +64,14 @@ def _best_on_valid(first: Record, second: Record) -> list[list[str]]:
     lines = [record.evaluated(score) for record in (first, second)]
     if not all(lines):
         return []
-    less = score in LESS_IS_BETTER
-    values = [(min if less else max)(line[f"valid/{score}"] for line in each) for each in lines]
-    return [[f"{score} on valid", "best", *_three(values, less)]]
+    values = [max((line[f"valid/{score}"] for line in each), key=partial(merit, score)) for each in lines]
+    return [[f"{score} on valid", "best", *_three(values, score)]]
 
 
-def _three(values: list[float], less_is_better: bool) -> list[str]:
+def _three(values: list[float], score: str) -> list[str]:
     """Two values, their difference, and which is better."""
     difference = values[1] - values[0]
-    better = "" if not difference else "second" if (difference < 0) == less_is_better else "first"
+    better = "" if not difference else "second" if merit(score, difference) > 0 else "first"
     return [*(f"{value:.4g}" for value in values), f"{difference:+.4g}", better]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -43,6 +44,19 @@ def new_axes(x: str, y: str) -> tuple[Figure, Axes]:
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def marks(axes: Axes, x: Sequence[float], scores: Sequence[Any], colour: str, marker: str, **more: Any) -> None:
+    """A mark for the `mean` of each score, with one standard deviation as error bar."""
+    axes.errorbar(
+        x,
+        [score.mean for score in scores],
+        yerr=[score.deviation or 0.0 for score in scores],
+        color=colour,
+        marker=marker,
+        capsize=3,
+        **more,
+    )
 
 
 def legend(figure: Figure) -> None:

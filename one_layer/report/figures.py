@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from one_layer.report import naming, published
-from one_layer.report.drawing import legend, look, new_axes
-from one_layer.report.measures import MEASURES
-from one_layer.report.naming import Dimension
-from one_layer.report.point import KEEP, Point, Setting, commands
+from one_layer.report.drawing import legend, look, marks, new_axes
+from one_layer.report.naming import MEASURES
+from one_layer.report.point import Line, Point, alike, commands, lines_of
 
-LEAST = 3  # points on the axis of a figure; fewer are a row of a table
-
-
-@dataclass(frozen=True)
-class Line:
-    """The points of one model at several keeps."""
-
-    name: str
-    points: tuple[Point, ...]
+LEAST = 3  # points on the axis of a figure; fewer are rows of a table
 
 
 @dataclass(frozen=True)
@@ -37,29 +30,11 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Lines that differ in one dimension alone, and the best fully weighted model of each of their shapes, else the best of all.
-
-    `where` tells it from other comparisons of its kind: what all of its lines have, and not those of all the others. Empty without others.
-    """
-
-    kind: str
-    lines: tuple[Line, ...]
-    dense: tuple[Point, ...]
-    where: str = ""
-
-    @property
-    def addition(self) -> str:
-        """`where`, to be put behind a title."""
-        return f" ({self.where})" if self.where else ""
-
-
-@dataclass(frozen=True)
 class Kind:
-    """A figure of paper A: what it compares, and its title."""
+    """A figure of paper A: the keys that it compares, and its title."""
 
     name: str
-    dimension: Dimension
+    keys: tuple[str, ...]
     title: str
 
 
@@ -69,113 +44,85 @@ KINDS = (
     Kind("figure4", naming.SHAPE, "Width and depth (paper A, figure 4)"),
     Kind("figure5", naming.INITIALISATION, "Initialisation (paper A, figure 5)"),
 )
+ALONE = Kind("keep", (), "Score against keep")  # of a line that is compared with none
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Lines that differ in one thing alone, and the best fully weighted model of each of their shapes, else the best of all.
+
+    `where` tells it from others of its kind; it is empty without others.
+    """
+
+    kind: Kind
+    lines: tuple[Line, ...]
+    dense: tuple[Point, ...]
+    where: str = ""
+
+    @property
+    def large(self) -> bool:
+        """Whether it is a figure: two lines have enough keeps, or the one that is alone. Others are rows of a table."""
+        return sum(map(_long, self.lines)) >= (1 if self.kind is ALONE else 2)
 
 
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
-    """All comparisons of one bench. Lines that no figure compares come last, as comparisons of kind `keep`."""
+    """All comparisons of one bench. Lines with enough keeps that are in no figure, and such that are in no comparison, have one alone."""
     every = [point for point in points if point.whole]
-    masked, dense = [p for p in every if p.masked], [p for p in every if p.fully_weighted]
-    found: list[Comparison] = []
-    used: set[Setting] = set()
-    for kind in KINDS:
-        groups: dict[tuple[object, ...], dict[Setting, list[Point]]] = {}
-        for point in masked:
-            kinds = "".join(sorted(naming.letters(point.config)))  # a hybrid is compared with hybrids
-            rest = point.without([*kind.dimension.keys, KEEP]), point.scored.search, kinds
-            groups.setdefault(rest, {}).setdefault(point.without([KEEP]), []).append(point)
-        for lines in groups.values():
-            if len(lines) > 1:
-                used |= lines.keys()
-                found.append(_comparison(kind.name, lines, kind.dimension, dense))
-    alone: dict[tuple[Setting, str], list[Point]] = {}
-    for point in masked:
-        if point.without([KEEP]) not in used:
-            alone.setdefault((point.without([KEEP]), point.scored.search), []).append(point)
-    for (setting, _), each in alone.items():
-        if len(each) > 1:
-            found.append(_comparison("keep", {setting: each}, naming.SHAPE, dense))
-    return [each for kind in dict.fromkeys(each.kind for each in found) for each in _told_apart(kind, found)]
-
-
-def shown(found: Iterable[Comparison]) -> tuple[list[Comparison], list[Comparison]]:
-    """The comparisons for figures, and those for a table: a figure needs two lines with enough keeps.
-
-    A line with enough keeps that is in none of these figures has one of its own, of kind `keep`.
-    """
-    figures: list[Comparison] = []
-    rest: list[Comparison] = []
-    drawn: set[str] = set()
-    for each in found:
-        large = sum(map(_long, each.lines)) >= (1 if each.kind == "keep" else 2)
-        (figures if large else rest).append(each)
-        drawn |= {line.points[0].model for line in each.lines} if large else set()
-    for each in rest:
-        for line in each.lines:
-            if _long(line) and line.points[0].model not in drawn:
-                drawn.add(line.points[0].model)
-                figures.append(Comparison("keep", (replace(line, name=line.points[0].model),), each.dense))
-    return figures, rest
+    dense = [point for point in every if point.fully_weighted]
+    lines = [line for line in lines_of(every) if line[0].masked]
+    found = [
+        _comparison(kind, group, dense)
+        for kind in KINDS
+        for group in alike(lines, kind.keys, kinds_apart=True)
+        if len(group) > 1
+    ]
+    compared, drawn = (
+        {line[0].series for each in its for line in each.lines}
+        for its in (found, [each for each in found if each.large])
+    )
+    alone = [line for line in lines if len(line) > 1 and line[0].series not in (drawn if _long(line) else compared)]
+    found += [_comparison(ALONE, [line], dense) for line in alone]
+    times = Counter(each.kind for each in found)
+    return [
+        replace(each, where=f" (with {each.lines[0][0].series})") if times[each.kind] > 1 else each for each in found
+    ]
 
 
 def _long(line: Line) -> bool:
-    return len({point.keep for point in line.points if point.values}) >= LEAST
+    return len({point.keep for point in line if point.values}) >= LEAST
 
 
-def _comparison(kind: str, lines: dict[Setting, list[Point]], dimension: Dimension, dense: list[Point]) -> Comparison:
-    models = [(dimension.name(point.config), dict(setting), point.model) for setting, (point, *_) in lines.items()]
-    named = [
-        Line(name, tuple(sorted(each, key=lambda point: point.keep)))
-        for name, each in zip(naming.told_apart(models), lines.values(), strict=True)
-    ]
-    shapes = {naming.shape(line.points[0].config) for line in named}
-    scored_alike = [point for point in dense if point.scored.search == named[0].points[0].scored.search]
+def _comparison(kind: Kind, lines: list[Line], dense: list[Point]) -> Comparison:
+    shapes = {naming.shape(line[0].config) for line in lines}
+    scored_alike = [point for point in dense if point.scored.search == lines[0][0].scored.search]
     same = [point for point in scored_alike if naming.shape(point.config) in shapes]
-    return Comparison(kind, tuple(sorted(named, key=lambda line: line.name)), _best(same) or _best(scored_alike)[:1])
+    ordered = tuple(sorted(lines, key=lambda line: line[0].series))
+    return Comparison(kind, ordered, _best(same) or _best(scored_alike)[:1])
 
 
 def _best(points: list[Point]) -> tuple[Point, ...]:
     """Of each shape the best of the finished points, the best of all first."""
-    ranked = sorted((p for p in points if p.merit is not None), key=lambda point: point.merit or 0.0, reverse=True)
+    ranked = sorted((p for p in points if p.values), key=attrgetter("merit"), reverse=True)
     return tuple({naming.shape(point.config): point for point in reversed(ranked)}.values())[::-1]
-
-
-def _told_apart(kind: str, found: list[Comparison]) -> list[Comparison]:
-    """The comparisons of a kind, which say what tells them from each other."""
-    same = [each for each in found if each.kind == kind]
-    if len(same) < 2:
-        return same
-    compared = next((each.dimension.keys for each in KINDS if each.name == kind), ())
-    shared = [naming.common([line.points[0].config for line in each.lines]).split("; ") for each in same]
-    everywhere = set.intersection(*map(set, shared))
-    models = []
-    for each, its in zip(same, shared, strict=True):
-        point = each.lines[0].points[0]
-        setting = dict(point.without([*compared, KEEP])) | {"search": point.scored.search}
-        words = ", ".join(naming.without_folder(part) for part in its if part not in everywhere)
-        models.append((words, setting, f"as {point.model}"))
-    names = [name.removeprefix("; ") for name in naming.told_apart(models)]
-    return [replace(each, where=name) for each, name in zip(same, names, strict=True)]
 
 
 def draw(comparison: Comparison, number: int) -> Picture:
     """Score against keep, a line for each model, with one standard deviation as error bars."""
-    first = comparison.lines[0].points[0]
-    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[first.bench.measure].name)
+    bench = comparison.lines[0][0].bench
+    figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[bench.measure])
     for place, line in enumerate(comparison.lines):
-        _line(axes, line, *look(place))
+        _line(axes, line, place)
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3])
-    every = tuple(point for line in comparison.lines for point in line.points) + comparison.dense
-    papers = [each for each in published.numbers(commands(every)) if comparison.kind in each.figures]
+    every = tuple(point for line in comparison.lines for point in line) + comparison.dense
+    papers = [each for each in published.numbers(commands(every)) if comparison.kind.name in each.figures]
     for place, each in enumerate(papers):
         of_paper(axes, each.keep, each, place)
     axes.set_xlim(0.0, 1.0)
-    _missing(axes, comparison)
     legend(figure)
-    title = next((kind.title for kind in KINDS if kind.name == comparison.kind), "Score against keep")
     return Picture(
-        f"{comparison.kind}-{number}",
-        f"{title}{comparison.addition}: {first.bench.title}",
+        f"{comparison.kind.name}-{number}",
+        f"{comparison.kind.title}{comparison.where}: {bench.title}",
         _caption(comparison, every),
         every,
         figure,
@@ -184,30 +131,18 @@ def draw(comparison: Comparison, number: int) -> Picture:
 
 def of_paper(axes: Axes, x: float, number: published.Number, place: int) -> None:
     """A number of paper A as a hollow grey mark, whose shape is that of its place among those of the picture."""
-    axes.errorbar(
-        [x],
-        [number.mean],
-        yerr=[number.deviation or 0.0],
-        fmt=look(place)[1],
-        color="grey",
-        markerfacecolor="none",
-        clip_on=False,
-        label=number.label,
-    )
+    hollow = {"linestyle": "none", "markerfacecolor": "none", "clip_on": False}
+    marks(axes, [x], [number], "grey", look(place)[1], label=number.label, **hollow)
 
 
-def _line(axes: Axes, line: Line, colour: str, marker: str) -> None:
-    there = [point for point in line.points if point.mean is not None]
-    axes.errorbar(
-        [point.keep for point in there],
-        [point.mean or 0.0 for point in there],
-        yerr=[point.deviation or 0.0 for point in there],
-        label=line.name,
-        color=colour,
-        marker=marker,
-        markersize=5,
-        capsize=3,
-    )
+def _line(axes: Axes, line: Line, place: int) -> None:
+    """The scores of a line. The keeps without any finished run are marked at the bottom of the axes."""
+    colour, marker = look(place)
+    there = [point for point in line if point.mean is not None]
+    marks(axes, [point.keep for point in there], there, colour, marker, markersize=5, label=line[0].series)
+    missing = [point.keep for point in line if point.mean is None]
+    for keep in missing:
+        axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())
 
 
 def _level(axes: Axes, point: Point, style: str) -> None:
@@ -218,19 +153,10 @@ def _level(axes: Axes, point: Point, style: str) -> None:
         axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)
 
 
-def _missing(axes: Axes, comparison: Comparison) -> None:
-    """Marks the keeps without any finished run at the bottom of the axes."""
-    for place, line in enumerate(comparison.lines):
-        keeps = [point.keep for point in line.points if point.mean is None]
-        colour, _ = look(place)
-        for keep in keeps:
-            axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())
-
-
 def _caption(comparison: Comparison, points: tuple[Point, ...]) -> str:
     finished = len({record.folder for point in points for record in point.records})
     missing = len({record.folder for point in points for record in point.missing})
-    shared = naming.common([line.points[0].config for line in comparison.lines])
+    shared = naming.common([line[0].config for line in comparison.lines])
     text = (
         f"Mean over seeds; bars are one standard deviation. {finished} finished runs"
         f"{f', {missing} missing (× marks points without any)' if missing else ''}. "

@@ -8,9 +8,8 @@ not said. Folders and fingerprints are in no name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,34 +117,27 @@ def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
         if len({each.get(name) for each in aspects}) > 1:
             for its, each in zip(words, aspects, strict=True):
                 its += [each[name]] if each.get(name) else []
-    _tell_apart(words, aspects, kinds, order, usual)
-    return texts.numbered([" ".join(its) for its in words])
 
-
-def _tell_apart(
-    words: list[list[str]],
-    aspects: Sequence[Mapping[str, str]],
-    kinds: Sequence[str],
-    order: Sequence[str],
-    usual: Mapping[tuple[str, str], str | None],
-) -> None:
-    """Adds to the words of models that are alike the first aspect in which they differ, again and again."""
-    ahead = [list(range(len(words)))]
-    while ahead:
-        group = ahead.pop()
-        parts = [list(its) for _, its in groupby(sorted(group, key=lambda n: words[n]), key=lambda n: words[n])]
-        for alike in (part for part in parts if len(part) > 1):
+    def tell_apart(group: Iterable[int]) -> None:
+        """Adds to the words of models that are alike the first aspect in which they differ, again and again."""
+        parts: dict[tuple[str, ...], list[int]] = {}
+        for n in group:
+            parts.setdefault(tuple(words[n]), []).append(n)
+        for alike in parts.values():
             differ = [name for name in order if len({aspects[n].get(name, "") for n in alike}) > 1]
+            if len(alike) == 1 or not differ:
+                continue
             # Keys that all of them have come first: one that is missing was off, or not there yet in an earlier version.
-            known = (name for name in differ if all(name in aspects[n] for n in alike))
-            name = next(known, differ[0] if differ else None)
-            if name is not None:
-                for n in alike:
-                    said = aspects[n].get(name, "")
-                    silent = usual[kinds[n], name]  # silence would mean this value
-                    missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name or silent else ""
-                    words[n] += [said or missing] if said != silent and (said or missing) else []
-                ahead.append(alike)
+            name = next((name for name in differ if all(name in aspects[n] for n in alike)), differ[0])
+            for n in alike:
+                said = aspects[n].get(name, "")
+                silent = usual[kinds[n], name]  # silence would mean this value
+                missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name or silent else ""
+                words[n] += [said or missing] if said != silent and (said or missing) else []
+            tell_apart(alike)
+
+    tell_apart(range(len(words)))
+    return texts.numbered([" ".join(its) for its in words])
 
 
 def kind(config: Config) -> str:

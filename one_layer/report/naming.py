@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from one_layer.layers.freezing import STACKS, Freezing, words
@@ -12,16 +11,15 @@ from one_layer.layers.pattern import expand
 from one_layer.runs.sources import WORDS
 
 Config = dict[str, Any]
+# The measures of test sets, for people; of those that a test set has, the first one is shown.
+MEASURES = {
+    "bleu_tokenized": "tokenised BLEU",
+    "bleu_sacre": "sacreBLEU",
+    "accuracy": "accuracy",
+    "matthews": "Matthews' correlation",
+    "nll": "nll",
+}
 IMPORTED = "imported"  # a mark beside the keys of a config: another program trained the model
-_MOST = 3  # keys that a name may be told apart by
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """What a figure compares: the config keys that make it up, and a name for their values."""
-
-    keys: tuple[str, ...]
-    name: Callable[[Config], str]
 
 
 def letters(config: Config) -> set[str]:
@@ -32,9 +30,14 @@ def letters(config: Config) -> set[str]:
     return {letter for string in strings for letter in string if letter.isupper()}
 
 
+def has_reservoirs(config: Config) -> bool:
+    """Whether some layers of a model are reservoirs."""
+    return "R" in letters(config)
+
+
 def fully_weighted(config: Config) -> bool:
     """Whether all weights of a model are trained: it has neither masks nor reservoirs."""
-    return config.get("model.weights") == "dense" and "R" not in letters(config)
+    return config.get("model.weights") == "dense" and not has_reservoirs(config)
 
 
 def weights(config: Config) -> str:
@@ -129,17 +132,12 @@ def initialisation(config: Config) -> str:
     return ", ".join(part.replace("_", " ") for part in found if part)
 
 
-_KEYS_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset", "qk_gain")
-WEIGHTS = Dimension(("model.weights", "model.sharing"), weights)
-EMBEDDINGS = Dimension(
-    ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary"))), embeddings
-)
-SHAPE = Dimension(
-    tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "reservoir")), shape
-)
-INITIALISATION = Dimension(
-    (*(f"model.init_{part}" for part in _KEYS_OF_INITIALISATION), "model.scale_by_keep"), initialisation
-)
+# What a figure compares: the keys that make it up.
+WEIGHTS = ("model.weights", "model.sharing")
+EMBEDDINGS = ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary")))
+SHAPE = tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "reservoir"))
+_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset", "qk_gain")
+INITIALISATION = (*(f"model.init_{part}" for part in _OF_INITIALISATION), "model.scale_by_keep")
 
 
 def parts(config: Config) -> tuple[str, ...]:
@@ -151,13 +149,6 @@ def parts(config: Config) -> tuple[str, ...]:
     return tuple(part for part in (weights(config), own, shape(config), training(config), *random) if part)
 
 
-def without_folder(part: str) -> str:
-    """A part of a name, in which the runs that a model begins with or learns from are not named."""
-    said = {"train.init_from": "fine-tuned", "data.teacher": "taught"}
-    pieces = part.split(", ")
-    return ", ".join(next((word for key, word in said.items() if each.startswith(WORDS[key])), each) for each in pieces)
-
-
 def model(config: Config) -> str:
     """A whole model in one line, without its keep."""
     return "; ".join(parts(config))
@@ -167,23 +158,6 @@ def common(configs: Sequence[Config]) -> str:
     """What the names of all these models have in common."""
     first, *others = (parts(config) for config in configs)
     return "; ".join(part for part in first if all(part in other for other in others))
-
-
-def told_apart(models: Sequence[tuple[str, Mapping[str, str], str]]) -> list[str]:
-    """The names of models that are given by name, setting and a name of their own; where several have one name, with what they differ in.
-
-    That is the values of at most three keys; of settings that differ in more, the name of their own.
-    """
-    settings: dict[str, list[Mapping[str, str]]] = {}
-    for name, setting, _ in models:
-        settings.setdefault(name, []).append(setting)
-    names = []
-    for name, setting, own in models:
-        every = sorted({key for other in settings[name] for key in other})
-        keys = [key for key in every if len({other.get(key) for other in settings[name]}) > 1]
-        parts = [said(key, setting.get(key)) for key in keys] if len(keys) <= _MOST else [own]
-        names.append("; ".join([name, *[", ".join(filter(None, parts))] * any(parts)]))
-    return names
 
 
 def said(key: str, value: str | None) -> str:

@@ -1,9 +1,12 @@
-"""Text for people: tables as lines for a terminal, and words without the marks of their pieces."""
+"""Text for people and spreadsheets: tables as lines for a terminal and as CSV, and words without the marks of their pieces."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def aligned(rows: Sequence[Sequence[str]], right: bool = False) -> str:
@@ -12,6 +15,15 @@ def aligned(rows: Sequence[Sequence[str]], right: bool = False) -> str:
     place = ">" if right else "<"
     lines = ("  ".join(f"{cell:{place}{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """The text of a CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def joined(line: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from one_layer.report import naming
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.reading import Record
+from one_layer.runs.convergence import merit
 
 KEEP = "model.keep"
 Setting = tuple[tuple[str, str], ...]  # keys of a config and their values as JSON, sorted
@@ -38,7 +40,7 @@ class Bench:
     @property
     def title(self) -> str:
         """The test set and the measure for people."""
-        return f"{self.text}, {MEASURES[self.measure].name}"
+        return f"{self.text}, {MEASURES[self.measure]}"
 
     def shown(self, value: float) -> str:
         """A value of the measure for people."""
@@ -97,9 +99,9 @@ class Point:
         return statistics.fmean(self.values) if self.values else None
 
     @property
-    def merit(self) -> float | None:
-        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
-        return -self.mean if self.mean is not None and MEASURES[self.bench.measure].less_is_better else self.mean
+    def merit(self) -> float:
+        """The mean as a number of which more is better: with the other sign if less of the measure is better; -inf without any."""
+        return -math.inf if self.mean is None else merit(self.bench.measure, self.mean)
 
     @property
     def deviation(self) -> float | None:
@@ -117,9 +119,9 @@ class Point:
         return self.scored.whole
 
     @property
-    def checkpoint(self) -> str:
-        """The checkpoint for people, with the layers that stay if some were left out."""
-        return f"{self.scored.checkpoint}, {self.scored.layers}" if self.scored.layers else self.scored.checkpoint
+    def series(self) -> str:
+        """The name of the point without its keep: that of the line or of the marks of a picture that it belongs to."""
+        return ", ".join(filter(None, [self.model, self.scored.layers, self.scored.more]))
 
     @property
     def masked(self) -> bool:
@@ -141,11 +143,17 @@ class Point:
         return without(self.setting, names)
 
     @property
-    def bytes(self) -> tuple[int, bool] | None:
-        """The bytes of the model, and whether a file was measured: the largest file of its runs.
+    def bytes(self) -> int:
+        """The bytes of the model; 0 where they are not known."""
+        return self._size[0]
 
-        Without a file, those of a model without masks are counted.
-        """
+    @property
+    def is_file(self) -> bool:
+        """Whether the bytes are those of a file: the largest file of its runs. Else those of a model without masks are counted."""
+        return self._size[1]
+
+    @cached_property
+    def _size(self) -> tuple[int, bool]:
         if files := [size for record in self.records if (size := self._file_bytes(record)) is not None]:
             return max(files), True
         for record in self.records if self.whole and not self.masked else ():
@@ -154,7 +162,7 @@ class Point:
             key = "dense_float32" if self.fully_weighted and "ticket" not in counted else "ticket"
             if key in counted:
                 return int(counted[key]), False
-        return None
+        return 0, False
 
     def _file_bytes(self, record: Record) -> int | None:
         scored = [values["file_bytes"] for values in self._evaluations(record) if "file_bytes" in values]
@@ -173,13 +181,6 @@ class Point:
         ]
         return statistics.fmean(known) if known else None
 
-    @property
-    def updates(self) -> dict[Path, int | None]:
-        """The update that each run's checkpoint is of; that of the best one where an earlier version did not record it."""
-        best = {record.folder: record.result.get("valid", {}).get("step") for record in self.records}
-        own = {record.folder: next(self._evaluations(record), {}) for record in self.records}
-        return best if self.whole else {folder: each.get("step", best[folder]) for folder, each in own.items()}
-
     def _evaluations(self, record: Record) -> Iterator[dict[str, Any]]:
         """What `--mode=evaluate` wrote of this point's checkpoint and layers."""
         for values in record.evaluations:
@@ -191,6 +192,29 @@ def without(setting: Setting, names: Iterable[str]) -> Setting:
     """The setting without the keys `names`."""
     left_out = set(names)
     return tuple((name, value) for name, value in setting if name not in left_out)
+
+
+Line = tuple[Point, ...]  # the points of one model by one search, at several keeps
+
+
+def lines_of(points: Iterable[Point]) -> list[Line]:
+    """The points by models and searches, in the order of their keeps."""
+    found: dict[object, list[Point]] = {}
+    for point in points:
+        found.setdefault((point.without([KEEP]), point.scored.search), []).append(point)
+    return [tuple(sorted(each, key=lambda point: point.keep)) for each in found.values()]
+
+
+def alike(lines: Iterable[Line], but: Iterable[str], kinds_apart: bool) -> list[list[Line]]:
+    """The lines in groups, each of one search and of models that are alike but for the keys `but`.
+
+    `kinds_apart`: the models of a group have layers of the same kinds; a hybrid is compared with hybrids.
+    """
+    found: dict[object, list[Line]] = {}
+    for line in lines:
+        kinds = frozenset(naming.letters(line[0].config)) if kinds_apart else None
+        found.setdefault((line[0].without([*but, KEEP]), line[0].scored.search, kinds), []).append(line)
+    return list(found.values())
 
 
 def commands(points: Iterable[Point]) -> set[str]:

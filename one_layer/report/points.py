@@ -14,7 +14,7 @@ from typing import Any
 
 from one_layer.report import texts
 from one_layer.report.labels import labelled, labels
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.point import Bench, Point, Scored, Setting, layers_that_stay
 from one_layer.report.reading import Record
 from one_layer.runs.records import LATER, PLACES_OF_TEXT, changes_scores
@@ -32,13 +32,9 @@ def points(records: list[Record]) -> list[Point]:
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
     missing: dict[tuple[Scored, Setting], list[Record]] = {}
-    for record in (each for each in records if not each.result):
+    for record in (each for each in records if not each.result and not each.imported):
         for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
-            key = scored, settings[record.folder]
-            if all(
-                other.folder != record.folder for other, _ in found.get(key, [])
-            ):  # an imported run has scores alone
-                missing.setdefault(key, []).append(record)
+            missing.setdefault((scored, settings[record.folder]), []).append(record)
     keys = sorted(found.keys() | missing.keys(), key=_order)
     titled = _titled({scored.bench for scored, _ in keys}, texts.letters(records))
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}

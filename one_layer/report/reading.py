@@ -18,7 +18,7 @@ from one_layer.report import shapes
 from one_layer.report.naming import IMPORTED
 from one_layer.runs import collection
 from one_layer.runs.collection import Place
-from one_layer.runs.convergence import LESS_IS_BETTER, selected_by, summary
+from one_layer.runs.convergence import selected_by, summary
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.progress import Doing, doing
 from one_layer.runs.records import flatten
@@ -55,11 +55,6 @@ class Record:
     began: dict[str, Any] = field(default_factory=dict)
     doing: Doing = field(default_factory=Doing)
     address: str = field(default="", compare=False)
-
-    @property
-    def text(self) -> str:
-        """The fingerprint of the training text; empty if it is not known."""
-        return self.texts.get("train", "")
 
     @property
     def select(self) -> str:
@@ -132,13 +127,17 @@ def read_runs(pattern: str) -> list[Record]:
     A folder of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
     A run that is there twice is read once, and the log says so. Raises: UserError if no run is found, or for a damaged file.
     """
-    with collection.opened(pattern) as places:
-        records = list(_once((place, record) for place in places for record in in_place(place)))
-    if not records:
+    if not (records := found_runs(pattern)):
         raise UserError(
             f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/*'"
         )
     return records
+
+
+def found_runs(pattern: str) -> list[Record]:
+    """The same; empty if no run is found."""
+    with collection.opened(pattern) as places:
+        return list(_once((place, record) for place in places for record in _in_place(place)))
 
 
 def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
@@ -161,7 +160,7 @@ def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
             log.warning("%s is left out: it is the same run as %s", record.folder, other.folder)
 
 
-def in_place(place: Place) -> list[Record]:
+def _in_place(place: Place) -> list[Record]:
     """The runs in the folders of a place, and those that their sweeps lack. Raises: UserError for a damaged file."""
     pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
     there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))
@@ -208,18 +207,16 @@ def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
     if words and not any(word.startswith("--workdir=") for word in words):
         words = [*words, f"--workdir={name}"]  # outside a sweep, a run's result does not say where it lies
-    flat, metrics = flatten(config), _metrics(paths.metrics_file)
-    evaluations = [
-        _dated(_evaluation(path), metrics, selected_by(metrics, str(flat.get("train.select"))), bool(result))
-        for path in sorted(folder.glob("evaluation-*.json"))
-    ]
+    # The run may have gone on since.
+    metrics = [line for line in _metrics(paths.metrics_file) if line["step"] <= result.get("steps", math.inf)]
+    evaluations = [_dated(_evaluation(path), result, metrics) for path in sorted(folder.glob("evaluation-*.json"))]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     texts = result.get("data", began.get("text", {}))
-    # The run may have gone on since.
-    metrics = [line for line in metrics if line["step"] <= result.get("steps", math.inf)]
     now = doing(paths, config.get("train", {}))
-    return Record(name, flat, result, metrics, evaluations, command, texts, began, now, place.address(folder))
+    return Record(
+        name, flatten(config), result, metrics, evaluations, command, texts, began, now, place.address(folder)
+    )
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:
@@ -251,31 +248,17 @@ def _evaluation(path: Path) -> dict[str, Any]:
     return {**values, "checkpoint": checkpoint}
 
 
-def _dated(evaluation: dict[str, Any], metrics: list[dict[str, Any]], select: str, finished: bool) -> dict[str, Any]:
-    """The evaluation. Its checkpoint's name gets the update if the name now means another one, because the run has gone on since.
+def _dated(evaluation: dict[str, Any], result: dict[str, Any], metrics: list[dict[str, Any]]) -> dict[str, Any]:
+    """The evaluation. Its checkpoint's name gets the update if that of the result is another one: the run has gone on since.
 
-    And if it soon will, because the run has not finished. An imported run has no metrics, and nothing to go on with.
+    And if the run has not finished, so that it soon will. An average of the best ones always has it: the result does not name them. An
+    imported run has no metrics, and nothing to go on with.
     """
     name, step = evaluation.get("ticket_checkpoint") or evaluation["checkpoint"], evaluation.get("step")
-    stays = finished or not metrics
-    meant = _updates_of(name, metrics, select)
-    if step is None or name.isdecimal() or (stays and (not meant or step in meant)):
+    if step is None or name.isdecimal() or not metrics:
+        return evaluation
+    best, last = [result.get("valid", {}).get("step", step)], [metrics[-1]["step"], result.get("steps")]
+    meant = {"best": best, "last": last, "average": last, "average-best": []}.get(name.partition(":")[0], best + last)
+    if result and step in meant:
         return evaluation
     return {**evaluation, "checkpoint": f"{evaluation['checkpoint']}, update {step}"}
-
-
-def _updates_of(checkpoint: str, metrics: list[dict[str, Any]], select: str) -> set[int]:
-    """The updates that the name of a checkpoint may mean now; of an average the last of them. Empty where the metrics do not say.
-
-    `select` is the score by which the best is chosen; of equal ones, the first is better. A ticket may hold the best or the last.
-    """
-    key, sign = f"valid/{select}", -1 if select in LESS_IS_BETTER else 1
-    scored = [(sign * float(line[key]), -line["step"]) for line in metrics if key in line]
-    ranked = [-step for _, step in sorted(scored)]
-    if not ranked or checkpoint.isdecimal():
-        return set()
-    best, last = {ranked[-1]}, {max(ranked), metrics[-1]["step"]}
-    kind, _, number = checkpoint.rpartition(":")
-    if kind == "average-best" and number.isdecimal():
-        return {max(ranked[-int(number) :])}
-    return best if checkpoint == "best" else last if checkpoint == "last" or kind == "average" else best | last

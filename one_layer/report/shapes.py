@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.runs.records import fits
 from one_layer.system.errors import UserError
 
@@ -41,10 +41,9 @@ RESULT = {
     "test?": {EACH: _SCORES},
     "examples?": {EACH: [{"source": str, "reference": str, "hypothesis": str}]},
     "data?": {EACH: str},
-    "valid?": {"select?": str},
+    "valid?": {"select?": str, "score?": NUMBER},
     "train_seconds?": float,
     "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
-    "masks?": [{"role": str, "kept": [float], "overlap": {EACH: float}}],
     "bytes?": {EACH: int},
     "steps?": int,
     "skipped_updates?": int,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published
-from one_layer.report.figures import KINDS, LEAST, Comparison
-from one_layer.report.measures import MEASURES
+from one_layer.report.figures import LEAST, Comparison
+from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import joined
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
+from one_layer.runs.convergence import LESS_IS_BETTER
 
 
 class Table(NamedTuple):
@@ -46,14 +47,17 @@ def score(point: Point, unit: str = "") -> str:
 
 def table_1(benches: dict[Bench, list[Point]]) -> Table:
     """Paper A's Table 1, with a column for each of our translation benches."""
-    ours = {bench: points for bench, points in benches.items() if bench.task == "translation"}
+    ours = {bench: _of_table_1(points) for bench, points in benches.items() if bench.task == "translation"}
     columns = ["model", "paper: IWSLT14 de-en", "paper: WMT14 en-de", "paper: memory, MB", "source in paper A"]
     columns += [f"ours: {bench.title}" for bench in ours]
-    rows = []
-    for row in published.TABLE_1:
-        cells = [row.title, row.iwslt14, row.wmt14, row.memory, row.source]
-        rows.append(cells + ["; ".join(_matching(row.kind, points)) for points in ours.values()])
-    rows = [[cell or MISSING for cell in row] for row in rows] if any(map(any, (row[5:] for row in rows))) else []
+    rows = [
+        [
+            *(row.title, row.iwslt14, row.wmt14, row.memory, row.source),
+            *("; ".join(f"{score(p)}: {p.label}" for p in its.get(row.kind, [])) or MISSING for its in ours.values()),
+        ]
+        for row in published.TABLE_1
+        if any(points for its in ours.values() for points in its.values())
+    ]
     caption = (
         "Keep 0.5, mean ± standard deviation over seeds. Ours: the base shape is that of most one-layer runs with random embeddings, "
         "or without such runs of those with pre-trained ones; wide and deep mean more width or more layers than that. Models whose "
@@ -65,65 +69,41 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
 
 def few_keeps(bench: Bench, comparisons: Iterable[Comparison]) -> Table:
     """Comparisons with too few keeps for a figure: a row for each point."""
-    kinds = {kind.name: kind.title.partition(" (paper")[0] for kind in KINDS}
     rows = [
-        [
-            kinds.get(each.kind, "keep"),
-            each.where,
-            line.name,
-            f"{point.keep:g}",
-            *score_cells(point),
-            point.label,
-        ]
+        [f"{each.kind.title}{each.where}", point.label, *score_cells(point)]
         for each in comparisons
         for line in each.lines
-        for point in line.points
+        for point in line
+        if not each.large
     ]
-    columns = ["comparison", "of", "what differs", "keep", MEASURES[bench.measure].name, "±", "runs", "model"]
+    columns = ["comparison", "model", MEASURES[bench.measure], "±", "runs"]
     return Table(f"Comparisons with fewer than {LEAST} keeps: {bench.title}", "", columns, rows)
 
 
-def _matching(kind: str, points: list[Point]) -> list[str]:
+def _of_table_1(points: list[Point]) -> dict[str, list[Point]]:
+    """Our models in each kind of row."""
     half = [point for point in points if point.whole and (not point.masked or point.keep == 0.5)]
-    one = [point for point in half if _is_one(point, "random", "pre-trained")]
-    plain = [point for point in one if _is_one(point, "random")]
-    shapes = Counter(naming.shape(point.config) for point in plain or one for _ in (*point.values, *point.missing))
+    one = [point for point in half if naming.weights(point.config) == "one layer"]
+    random, pretrained = (
+        [point for point in one if naming.embeddings(point.config).startswith(f"{source}, ")]
+        for source in ("random", "pre-trained")
+    )
+    shapes = Counter(_shape(point) for point in random or pretrained for _ in (*point.values, *point.missing))
     if not shapes:
-        return []
-    base = next(p for p in plain or one if naming.shape(p.config) == shapes.most_common(1)[0][0])
-    fits = _fits(base)[kind]
-    return [f"{score(point)}: {point.label}" for point in half if fits(point)]
-
-
-def _fits(base: Point) -> dict[str, Callable[[Point], bool]]:
-    """For each kind of row, whether a point belongs there."""
-
-    def width(point: Point) -> tuple[int, int]:
-        return point.config.get("model.d_model", 0), point.config.get("model.ffn", 0)
-
-    def depth(point: Point) -> tuple[int, int]:
-        return naming.depths(point.config)
-
-    def alike(point: Point) -> bool:
-        return width(point) == width(base) and depth(point) == depth(base)
-
+        return {}
+    width, depth = base = shapes.most_common(1)[0][0]
     return {
-        published.DENSE: lambda p: p.fully_weighted and alike(p),
-        published.RANDOM: lambda p: _is_one(p, "random") and alike(p),
-        published.PRETRAINED: lambda p: _is_one(p, "pre-trained") and alike(p),
-        published.WIDE: lambda p: (
-            _is_one(p, "pre-trained") and width(p)[0] > width(base)[0] and depth(p) == depth(base)
-        ),
-        published.DEEP: lambda p: (
-            _is_one(p, "pre-trained") and depth(p)[0] > depth(base)[0] and width(p) == width(base)
-        ),
+        published.DENSE: [p for p in half if p.fully_weighted and _shape(p) == base],
+        published.RANDOM: [p for p in random if _shape(p) == base],
+        published.PRETRAINED: [p for p in pretrained if _shape(p) == base],
+        published.WIDE: [p for p in pretrained if _shape(p)[0][0] > width[0] and _shape(p)[1] == depth],
+        published.DEEP: [p for p in pretrained if _shape(p)[1][0] > depth[0] and _shape(p)[0] == width],
     }
 
 
-def _is_one(point: Point, *sources: str) -> bool:
-    """Whether this is one random layer under trained masks, with embeddings from one of `sources` that are not trained on."""
-    embeddings = naming.embeddings(point.config).split(", ")
-    return naming.weights(point.config) == "one layer" and len(embeddings) == 2 and embeddings[0] in sources
+def _shape(point: Point) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Width and ffn, and how many layers the stacks have."""
+    return (point.config.get("model.d_model", 0), point.config.get("model.ffn", 0)), naming.depths(point.config)
 
 
 def statements(records: Iterable[Record]) -> Table:
@@ -138,17 +118,16 @@ def statements(records: Iterable[Record]) -> Table:
 def all_points(bench: Bench, points: list[Point]) -> Table:
     """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
     dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
-    if MEASURES[bench.measure].less_is_better:
+    if bench.measure in LESS_IS_BETTER:
         dense = []  # a model of which twice as much is worse has no share
     rows = []
-    for point in sorted(points, key=lambda point: -math.inf if point.merit is None else point.merit, reverse=True):
-        size = point.bytes
+    for point in sorted(points, key=attrgetter("merit"), reverse=True):
         share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
-        weight = ["", ""] if size is None else [f"{size[0] / 1e6:.3f}", "file" if size[1] else "counted"]
+        weight = [f"{point.bytes / 1e6:.3f}", "file" if point.is_file else "counted"] if point.bytes else ["", ""]
         known = point.seconds
         minutes = "" if known is None else f"{known / 60:.1f}"
         rows.append([point.label, *score_cells(point), share, *weight, minutes])
-    columns = ["model", MEASURES[bench.measure].name, "±", "runs", "of the best dense", "MB", "of a", "minutes"]
+    columns = ["model", MEASURES[bench.measure], "±", "runs", "of the best dense", "MB", "of a", "minutes"]
     best = next((f"The best dense model is {p.label}." for p in points if dense and p.mean == max(dense)), "")
     return Table(f"All points: {bench.title}", best, columns, rows)
 
@@ -200,7 +179,7 @@ def examples(points: list[Point]) -> Table:
     best: dict[str, Point] = {}
     for point in points:
         kind, known = naming.weights(point.config), point.mean is not None and point.whole
-        if known and _examples(point) and (kind not in best or (point.merit or 0.0) > (best[kind].merit or 0.0)):
+        if known and _examples(point) and (kind not in best or point.merit > best[kind].merit):
             best[kind] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):

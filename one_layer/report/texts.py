@@ -89,13 +89,6 @@ def validated(of: Sequence[str], known: Mapping[str, str]) -> str:
     return ", ".join([name, *(part.replace("_", " ") for part in how)])
 
 
-def told_apart(names: Sequence[str]) -> list[str]:
-    """The names (`validated`) without the parts that all of them have, as far as that leaves any; equal ones get numbers."""
-    split = [name.split(", ") for name in names]
-    short = [", ".join(part for part in its if not all(part in each for each in split)) for its in split]
-    return numbered([each or its[0] for each, its in zip(short, split, strict=True)])
-
-
 def numbered(names: Sequence[str]) -> list[str]:
     """The names, of which equal ones get numbers: what tells them apart is in the details alone."""
     times, seen = Counter(names), Counter[str]()

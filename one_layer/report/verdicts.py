@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from one_layer.report.measures import MEASURES
 from one_layer.report.point import Point
 from one_layer.report.reading import Record
-from one_layer.runs.convergence import LESS_IS_BETTER
+from one_layer.runs.convergence import merit
 
 _TOLERANCE = 1.0  # BLEU, or a hundredth of it in another measure: smaller differences than this count as none
 
@@ -41,12 +40,22 @@ Judge = Callable[[Point, Point], Verdict]
 
 
 class Judged(NamedTuple):
-    """A claim, the same with the models that it is about here, the verdict, and what was seen."""
+    """A claim of a paper, the names of the models that it is about here, the verdict, and what was seen.
 
+    `area_of` is what areas were measured on (`Record.validated`); other claims are about scores.
+    """
+
+    paper: str
     claim: str
-    text: str
+    names: str
     verdict: Verdict
     seen: str
+    area_of: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The claim with the names of the models."""
+        return f"{self.claim}: {self.names}"
 
     def if_enough(self, points: Iterable[Point]) -> Judged:
         """The same; undecided, with the reason, where runs of the `points` that it is about are too few, too short or still learning."""
@@ -129,8 +138,8 @@ def _is_short(record: Record) -> bool:
 
 def _still_gains(record: Record) -> bool:
     """Whether the end of a run brought a large part of what its validation score gained; not without scores of its beginning."""
-    sign = -1 if record.select in LESS_IS_BETTER else 1
-    scores = {line["step"]: sign * line[f"valid/{record.select}"] for line in record.evaluated(record.select)}
+    lines = record.evaluated(record.select)
+    scores = {line["step"]: merit(record.select, line[f"valid/{record.select}"]) for line in lines}
     late = [step for step in scores if step <= _LAST * max(scores)]
     if not late:
         return False
@@ -141,7 +150,7 @@ def _still_gains(record: Record) -> bool:
 def _lead(one: Point, other: Point) -> tuple[float, bool]:
     """By how much `one` is better than `other`, in units of their measure, and whether that counts."""
     seen = difference(one.by_seed, other.by_seed)
-    lead = -seen.mean if MEASURES[one.bench.measure].less_is_better else seen.mean
+    lead = merit(one.bench.measure, seen.mean)
     return lead, abs(lead) > max(_tolerance(one), 2 * seen.deviation)
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import areas, naming, tables, texts, under_way
-from one_layer.report.claims import claims
+from one_layer.report import areas, claims, naming, runs, tables, texts, under_way
 from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import standalone, svg
-from one_layer.report.figures import LEAST, Picture, comparisons, draw, shown
+from one_layer.report.figures import LEAST, Comparison, Picture, comparisons, draw
 from one_layer.report.labels import run_names
 from one_layer.report.page.document import Report, page
+from one_layer.report.plain_text import as_csv
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points, settings_of
 from one_layer.report.reading import Record, read_runs
-from one_layer.report.reservoir_claims import reservoir_claims
-from one_layer.report.sizes import marks, score_against_bytes
+from one_layer.report.sizes import score_against_bytes, sized
 from one_layer.runs.paths import RunPaths
 from one_layer.system.errors import UserError, counted
 from one_layer.system.files import write_atomically
@@ -42,17 +39,24 @@ def report(pattern: str, out: Path) -> None:
     benches: dict[Bench, list[Point]] = {}
     for point in found:
         benches.setdefault(point.bench, []).append(point)
+    ranked = dict(sorted(benches.items(), key=lambda each: -sum(bool(point.values) for point in each[1])))
     compared = {bench: comparisons(each) for bench, each in benches.items()}
     letters = texts.letters(records)
     pictures = _pictures(benches, compared, letters)
     drawings = [svg(picture.figure, picture.name) for picture in pictures]
     for picture, drawing in zip(pictures, drawings, strict=True):
         write_atomically(out / f"{picture.name}.svg", standalone(drawing))
-        write_atomically(out / f"{picture.name}.csv", _csv(map(_cells, picture.points)))
-    write_atomically(out / "points.csv", _csv(map(_cells, found)))
+        write_atomically(out / f"{picture.name}.csv", csv_of(picture.points))
+    write_atomically(out / "points.csv", csv_of(found))
     drawn = list(zip(pictures, drawings, strict=True))
-    shows = Report(pattern, records, benches, compared, drawn, _tables(benches, compared, records, letters))
-    write_atomically(out / "index.html", page(shows))
+    names = run_names(records, settings_of(records))
+    sections = {
+        "under_way": [under_way.table(records, names)],
+        "runs": [runs.table(records, names, ranked)],
+        **_tables(benches, records, compared, letters),
+    }
+    shown = {name: [table for table in each if table.rows] for name, each in sections.items()}
+    write_atomically(out / "index.html", page(Report(pattern, records, names, ranked, drawn, shown)))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
     said = counted(finished, "run"), f"{len(records) - finished} missing", counted(len(pictures), "figure")
@@ -71,16 +75,16 @@ def _remove_older(out: Path, names: set[str]) -> None:
 
 
 def _pictures(
-    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Any]], letters: dict[str, str]
+    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Comparison]], letters: dict[str, str]
 ) -> list[Picture]:
     """All pictures with enough points; their names end in a number of their own."""
     found: list[Picture] = []
     known: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
     for bench, each in benches.items():
-        large, _ = shown(compared[bench])
+        large = [comparison for comparison in compared[bench] if comparison.large]
         found += [draw(comparison, len(found) + place) for place, comparison in enumerate(large, 1)]
         folders = frozenset(record.folder for point in each for record in point.records)
-        found += score_against_bytes(each, len(found) + 1) if len(marks(each)) >= LEAST else []
+        found += score_against_bytes(each, len(found) + 1) if len(sized(each)) >= LEAST else []
         curves = any(len(validation(record)) >= LEAST for point in each for record in point.records)
         found += convergence(each, len(found) + 1, letters) if curves and folders not in known else []
         known.add(folders)
@@ -89,38 +93,33 @@ def _pictures(
 
 def _tables(
     benches: dict[Bench, list[Point]],
-    compared: dict[Bench, list[Any]],
     records: list[Record],
+    compared: dict[Bench, list[Comparison]],
     letters: dict[str, str],
 ) -> dict[str, list[tables.Table]]:
-    """The tables of each section of the page; those without rows are left out."""
+    """The tables of each section of the page."""
     every = [point for each in benches.values() for point in each]
     first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
-    curves = areas.areas(records)
-    named = zip(curves, areas.named(curves, letters), strict=True)
-    sections = {
-        "under_way": [under_way.table(records, run_names(records, settings_of(records)))],
-        "papers": [
-            tables.table_1(benches),
-            claims(compared),
-            reservoir_claims(benches, letters),
-            tables.statements(records),
-        ],
-        "areas": [areas.table(each, every, name, letters) for each, name in named],
+    return {
+        "papers": [tables.table_1(benches), *claims.tables(benches, letters), tables.statements(records)],
+        "areas": [areas.table(each, every, letters) for each in areas.areas(records) if each.until],
         "masks": [tables.masks([point for point in every if first[point.setting] is point])],
         "names": [tables.names(every)],
         "texts": [texts.table(records), tables.signatures(benches)],
         "methods": [tables.methods(records)],
-        "figures": [tables.few_keeps(bench, shown(each)[1]) for bench, each in compared.items()],
+        "figures": [tables.few_keeps(bench, each) for bench, each in compared.items()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
         "examples": [tables.examples(each) for each in benches.values()],
     }
-    return {name: [table for table in each if table.rows] for name, each in sections.items()}
+
+
+def csv_of(points: Sequence[Point]) -> str:
+    """The points as a CSV file."""
+    rows = list(map(_cells, points))
+    return as_csv(rows[0] if rows else [], (row.values() for row in rows))
 
 
 def _cells(point: Point) -> dict[str, Any]:
-    """A point as a row of a CSV file."""
-    size = point.bytes
     names = ("weights", "d_model", "ffn", "encoder_layers", "decoder_layers")
     return {
         **{name: getattr(point.bench, name) for name in ("task", "test", "measure", "signature", "content")},
@@ -133,23 +132,14 @@ def _cells(point: Point) -> dict[str, Any]:
         "checkpoint": point.scored.checkpoint,
         "layers": point.scored.layers,
         "search": point.scored.search,
-        "training_text": next((record.text for record in (*point.records, *point.missing)), ""),
+        "training_text": next((record.texts.get("train", "") for record in (*point.records, *point.missing)), ""),
         "mean": "" if point.mean is None else point.mean,
         "deviation": "" if point.deviation is None else point.deviation,
         "runs": len(point.values),
         "missing": len(point.missing),
-        "bytes": "" if size is None else size[0],
-        "bytes_are": "" if size is None else "a file" if size[1] else "counted",
+        "bytes": point.bytes or "",
+        "bytes_are": ("a file" if point.is_file else "counted") if point.bytes else "",
         "seeds": " ".join(str(record.seed) for record in point.records),
         "values": " ".join(map(repr, point.values)),
         "folders": " ".join(str(record.folder) for record in point.records),
     }
-
-
-def _csv(rows: Iterable[dict[str, Any]]) -> str:
-    listed = list(rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, listed[0] if listed else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(listed)
-    return text.getvalue()

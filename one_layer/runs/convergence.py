@@ -30,6 +30,11 @@ MAIN_SCORES = ("bleu_tokenized", "bleu_sacre", "accuracy", "matthews", "nll")
 LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")  # of every other score, more is better
 
 
+def merit(score: str, value: float) -> float:
+    """The value of a score as a number of which more is better."""
+    return -value if score in LESS_IS_BETTER else value
+
+
 def selected_by(metrics: Sequence[Mapping[str, Any]], wanted: str) -> str:
     """The score that selects the best checkpoint: the `wanted` one, or nll where the evaluations lack it: it cannot measure their text."""
     evaluated = [line for line in metrics if "valid/nll" in line]

@@ -22,9 +22,10 @@ class Job(ABC):
     def ended(self) -> str | None:
         """None while the run works; then what went wrong, which is empty for a run that finished."""
 
-    @abstractmethod
-    def stop(self, number: int) -> None:
-        """Sends the signal `number` to the run."""
+    @property
+    def process(self) -> Process | None:
+        """The process that takes signals for the run, perhaps for several; None if it belongs to somebody else."""
+        return None
 
 
 class Launcher:
@@ -52,7 +53,7 @@ class Process(Job):
 
     def __init__(self, words: list[str], log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log, self._begin = log, log.stat().st_size if log.exists() else 0
+        self._log, self._begin = log, size(log)
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 words,
@@ -67,6 +68,11 @@ class Process(Job):
         """None while the process works; then why it ended."""
         code = self._process.poll()
         return None if code is None else problem(code, self._log, self._begin)
+
+    @property
+    def process(self) -> Process:
+        """This process."""
+        return self
 
     def stop(self, number: int) -> None:
         """Sends the signal `number`."""
@@ -84,6 +90,11 @@ class _Training(Process):
     def ended(self) -> str | None:
         why = super().ended()
         return "" if why is not None and self._result.exists() else why
+
+
+def size(log: Path) -> int:
+    """The bytes of a log, which may not be there yet."""
+    return log.stat().st_size if log.exists() else 0
 
 
 def problem(code: int, log: Path, begin: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from one_layer.runs.progress import last_line, log_file
-from one_layer.sweeps.jobs import Job, Launcher, Process
+from one_layer.sweeps.jobs import Job, Launcher, Process, size
 from one_layer.sweeps.plan import Run
 from one_layer.training.programs import INPUTS, apart, mark
 
@@ -32,13 +32,15 @@ class PopulationLauncher(Launcher):
         return [run for run in ready if mark(run.config) == first][: self._members]
 
     def start(self, runs: list[Run]) -> list[Job]:
-        """Starts the runs, which one program can train."""
+        """Starts the runs, which one program can train. It prints to population-NUMBER.log, and each member to NAME.log."""
         if len(runs) == 1:
             jobs = super().start(runs)
             self._working += jobs
             return jobs
         self._started += 1
-        process = _Process(self._program, runs, self._started)
+        workdir = runs[0].folder.parent
+        words = [*self._program, "population", f"--workdir={workdir}", *(run.name for run in runs)]
+        process = Process(words, workdir / f"population-{self._started}.log")
         self._working.append(process)
         return [_Member(process, run) for run in runs]
 
@@ -58,29 +60,17 @@ def describe(runs: list[Run], members: int) -> list[str]:
     return lines
 
 
-class _Process(Process):
-    """The process of a population. What it prints goes to population-NUMBER.log, and what its members say to NAME.log of each."""
-
-    def __init__(self, program: list[str], runs: list[Run], number: int) -> None:
-        workdir = runs[0].folder.parent
-        words = [*program, "population", f"--workdir={workdir}", *(run.name for run in runs)]
-        super().__init__(words, workdir / f"population-{number}.log")
-        self._sent = 0
-
-    def stop_once(self, number: int, times: int) -> None:
-        """Sends a signal, unless it was sent `times` times already: each member asks for it."""
-        if times > self._sent:
-            self._sent = times
-            self.stop(number)
-
-
 class _Member(Job):
     """A run that is trained in a population. It may end before the others do."""
 
-    def __init__(self, process: _Process, run: Run) -> None:
+    def __init__(self, process: Process, run: Run) -> None:
         self._process, self._run, self._log = process, run, log_file(run.folder)
-        self._begin = self._log.stat().st_size if self._log.exists() else 0
-        self._stops = 0
+        self._begin = size(self._log)
+
+    @property
+    def process(self) -> Process:
+        """That of the population."""
+        return self._process
 
     def ended(self) -> str | None:
         if self._run.paths.result_file.exists():
@@ -89,7 +79,3 @@ class _Member(Job):
             return None
         said = last_line(self._log, self._begin)  # perhaps the sentence with which the member itself ended
         return said.removeprefix(_ERROR) if said.startswith(_ERROR) else why
-
-    def stop(self, number: int) -> None:
-        self._stops += 1
-        self._process.stop_once(number, self._stops)

@@ -87,5 +87,5 @@ class Queue:
                 self.problems[name] = ended
 
     def _stop(self, number: int) -> None:
-        for job in self._jobs.values():
-            job.stop(number)
+        for process in filter(None, {job.process for job in self._jobs.values()}):
+            process.stop(number)

@@ -27,7 +27,7 @@ from submitit.helpers import Checkpointable, DelayedSubmission
 from one_layer.runs.commit import COMMIT_FILE, commit
 from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.progress import log_file
-from one_layer.sweeps.jobs import Job, Launcher, problem
+from one_layer.sweeps.jobs import Job, Launcher, problem, size
 from one_layer.sweeps.plan import ROOT, Run, program
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -49,7 +49,7 @@ class Command(Checkpointable):
 
     def __call__(self) -> None:
         """Trains. Raises: RuntimeError that says why, if the run fails."""
-        begin = self.log.stat().st_size if self.log.exists() else 0
+        begin = size(self.log)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         if code := self._process.wait():
@@ -119,6 +119,8 @@ class SlurmLauncher(Launcher):
 
 
 class _Submitted(Job):
+    """A job of the cluster, which no signal of the sweep reaches: `scancel` ends it."""
+
     def __init__(self, job: Any, paths: RunPaths) -> None:
         self._job, self._paths = job, paths
 
@@ -132,9 +134,6 @@ class _Submitted(Job):
         if said:
             return said[-1].removeprefix(_RAISED)
         return f"its job ended without a result (SLURM says {self._job.state}); {self._job.paths.stderr} may say why"
-
-    def stop(self, number: int) -> None:
-        """Leaves the job alone: it belongs to the cluster, and `scancel` ends it."""
 
 
 def _forgotten(job: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from one_layer import tickets
-from one_layer.commands.compare import Pair, Runs, table
+from one_layer.commands.compare import Pair, named, table
 from one_layer.commands.compare import compare as compare_runs
 from one_layer.system.errors import UserError
 from tests import ROOT, tiny_tickets
@@ -37,7 +37,7 @@ def write(
 
 
 def compare(first: Path, second: Path) -> list[Pair]:
-    return compare_runs(Runs(first, first), Runs(second, second))
+    return compare_runs(named(str(first)), named(str(second)))
 
 
 def flipped(ticket: tickets.Ticket) -> tuple[tickets.Ticket, int]:
@@ -71,7 +71,7 @@ def test_runs_are_paired_by_name_and_every_mask_bit_counts(folders):
     other, same = compare(first, second)
     assert (other.name, same.name) == ("other", "same")
     assert same.common == 1 and other.common == pytest.approx(1 - 2 / size, abs=1e-12)
-    assert other.scores == other.seconds == (10.0, 20.0) and other.valid == (1.0, 2.0)
+    assert other.scores == other.seconds == [10.0, 20.0] and other.valid == [1.0, 2.0]
     last = table([other, same]).split("\n")[-1].split()
     assert last[:4] == ["all", "2", "apart", "5"] and last[-2:] == ["20", "40"]
 
@@ -128,13 +128,9 @@ def test_runs_on_other_text_and_results_of_something_else_are_refused(tmp_path):
         write(tmp_path / name / "run", tiny_tickets.ticket_of(tiny_tickets.TINY.replace(source_vocab=size)), 1.0, 1.0)
     with pytest.raises(UserError, match="vocabularies of different sizes"):
         compare(tmp_path / "first", tmp_path / "second")
-    for result, message in (
-        ({"test": {}}, "lacks config"),
-        ({"config": {}, "test": {}, "valid": None}, "valid is None, but must"),
-    ):
-        (tmp_path / "second" / "run" / "result.json").write_text(json.dumps(result))
-        with pytest.raises(UserError, match=rf"result\.json:? {message}"):
-            compare(tmp_path / "first", tmp_path / "second")
+    (tmp_path / "second" / "run" / "result.json").write_text(json.dumps({"config": {}, "valid": {"score": "low"}}))
+    with pytest.raises(UserError, match=r"result\.json: valid\.score is 'low', but must be a number"):
+        compare(tmp_path / "first", tmp_path / "second")
 
 
 def test_runs_without_test_sets_are_left_out_of_the_mean_difference(tmp_path):
@@ -154,6 +150,9 @@ def test_the_command_prints_the_table_and_one_sentence_for_a_mistake(folders, tm
 
     first, second, _ = folders
     assert run(first, second).stdout == table(compare(first, second)) + "\n"
-    for words, said in (((first, tmp_path / "nope"), "is no folder"), ((first, tmp_path), "no run of")):
+    for words, said in (
+        ((first, tmp_path / "nope"), "is no folder"),
+        ((first, ROOT / "results/lm.jsonl.zst"), "no run of"),
+    ):
         done = run(*words)
         assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr

@@ -25,7 +25,6 @@ BASE = {
     "evaluation": {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10},
 }
 SEARCH: dict[str, float] = {"beam": 5, "length_penalty": 1.0, "max_length_a": 1.2, "max_length_b": 10}
-OVERLAP = {"jaccard": 0.4, "used": 0.7, "independent_jaccard": 0.33, "independent_used": 0.75}
 KEEPS = (0.1, 0.3, 0.5, 0.7, 0.9)
 MODELS: dict[str, tuple[dict[str, Any], float]] = {
     "one": ({}, 90.0),
@@ -66,10 +65,6 @@ def write_run(folder: Path, changes: dict[str, Any], score: float, **more: Any) 
         "valid": {"select": "nll", "score": -1.0, "step": 100},
         "steps": 1000,
         "train_seconds": 60.0,
-        "masks": [
-            {"role": "encoder/ffn/in", "kept": [0.5, 0.5], "overlap": OVERLAP},
-            {"role": "target_embedding", "kept": [0.5], "overlap": {}},
-        ],
         "parameters": {"trained": 900, "random": 300, "kept": 450, "shared": 200, "shared_used": 150},
         "bytes": sizes,
         **{"device": "cpu", "jax": "0.10.2", "commit": "0123456789abcdef"},
@@ -95,6 +90,15 @@ def write_seeds(folder: Path, changes: dict[str, Any], score: float, **more: Any
 def write_metrics(folder: Path, lines: Iterable[dict[str, Any]]) -> None:
     """Writes metrics.jsonl of these lines."""
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def write_curve(folder: Path, curve: dict[int, float], score: str = "nll", flops: float = 1.0) -> None:
+    """Writes metrics.jsonl of a run with this score on the validation text at these updates, a second and `flops` operations each."""
+    lines = (
+        {"step": step, "seconds": float(step), "train/flops": flops * step, "valid/nll": 1.0, f"valid/{score}": value}
+        for step, value in curve.items()
+    )
+    write_metrics(folder, lines)
 
 
 def score_again(folder: Path, checkpoint: str, value: float, name: str = "other", **more: Any) -> None:

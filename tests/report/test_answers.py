@@ -106,7 +106,7 @@ def test_without_a_partner_nothing_is_compared(tmp_path):
 def test_each_claim_is_said_once_with_all_its_verdicts():
     verdicts = {"a": "HH", "b": "HF", "c": "FF", "d": "U", "e": "FU", "f": "HU"}
     named = {"H": Verdict.HOLDS, "F": Verdict.FAILS, "U": Verdict.UNDECIDED}
-    every = [Judged(claim, claim, named[letter], "") for claim, letters in verdicts.items() for letter in letters]
+    every = [Judged("A", claim, "", named[letter], "") for claim, letters in verdicts.items() for letter in letters]
     assert words.claims(every) == [
         ("a", "holds", ["holds in 2"]),
         ("b", "mixed", ["holds in 1", "does not hold in 1"]),

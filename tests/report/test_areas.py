@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from one_layer.report.areas import areas, areas_of, left_out, named, table
-from one_layer.report.comparable import groups
+from one_layer.report.areas import areas, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import summary
-from tests.report.made_runs import write_metrics, write_run
+from tests.report.made_runs import write_curve, write_metrics, write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     """nll is 1 in one run and 2 in the other at each evaluation; the second run is longer. Two others have no curve."""
     for value, steps in ((1.0, (50, 100)), (2.0, (50, 100, 400))):
         folder = write_run(tmp_path / f"{value}", {"optim.lr": value}, 90.0, members=int(value))
-        lines = [{"step": step, "seconds": step, "train/flops": 7 * step, "valid/nll": value} for step in steps]
-        write_metrics(folder, lines)
+        write_curve(folder, dict.fromkeys(steps, value), flops=7.0)
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
-    one = write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0)  # a control that is not trained has no curve
-    (one / "metrics.jsonl").write_text(json.dumps({"step": 1, "seconds": 1, "train/flops": 7, "valid/nll": 9.0}) + "\n")
+    write_curve(write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0), {1: 9.0})  # a control that is not trained
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found, [])
+    shown = table(found, [], {})
     # No seconds: not as many runs at a time.
     assert shown.columns == ["model", "best nll", "by updates, T = 100", "by flops, T = 700", "runs"]
     assert shown.rows == [[str(tmp_path / name), name[0], name[0], name[0], "1"] for name in ("1.0", "2.0")]
@@ -37,22 +33,12 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     nll = {(0.3, 1): 1.0, (0.3, 2): 2.0, (0.3, 3): 3.0, (0.5, 1): 4.0}
     for (keep, seed), value in nll.items():
         folder = write_run(tmp_path / f"{keep},{seed}", {"model.keep": keep, "seed": seed}, 90.0)
-        lines = [{"step": step, "seconds": 0.6 * step, "valid/nll": value} for step in (50, 100)]
-        write_metrics(folder, lines)
+        write_curve(folder, dict.fromkeys((50, 100), value))
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
-    rows = table(found, points(records)).rows
-    assert [row[1:] for row in rows] == [["2 ± 1", "2 ± 1", "2 ± 1", "3"], ["4", "4", "4", "1"]]
+    rows = table(found, points(records), {}).rows
+    assert [row[1:] for row in rows] == [[*["2 ± 1"] * 4, "3"], [*["4"] * 4, "1"]]
     assert [row[0] for row in rows] == ["masks keep 0.3", "masks keep 0.5"]
-
-
-def evaluated(folder: Path, *nll: float, every: int = 10) -> None:
-    """Metrics with an evaluation every `every` updates, and twice as many operations as updates."""
-    lines = [
-        {"step": every * n, "seconds": 1.0 * n, "train/flops": 2.0 * every * n, "valid/nll": y}
-        for n, y in enumerate(nll, 1)
-    ]
-    write_metrics(folder, lines)
 
 
 def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
@@ -70,14 +56,16 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
         "once 2": ({"optim.lr": 8.0}, 2, (9.0, 8.0, 7.0, 6.0)),
     }
     for name, (changes, seed, nll) in runs.items():
-        evaluated(write_run(tmp_path / name, changes | {"seed": seed}, 90.0), *nll)
+        write_curve(
+            write_run(tmp_path / name, changes | {"seed": seed}, 90.0), dict(zip((10, 20, 30, 40), nll, strict=True))
+        )
     records = read_runs(str(tmp_path / "*"))
     every = points(records)
     (found,) = areas(records)
-    shown = table(found, every)
-    assert [name for name in shown.columns if name == "saved"] == ["saved"] * 3
+    shown = table(found, every, {})
+    assert [name for name in shown.columns if "saved" in name] == [f"saved by {axis}" for axis in found.until]
     folders = {point.label: Path(point.records[0].folder).name[:-2] for point in every}
-    saved = {folders[row[0]]: row[shown.columns.index("saved")] for row in shown.rows}
+    saved = {folders[row[0]]: row[shown.columns.index("saved by updates")] for row in shown.rows}
     assert saved == {
         "base": "0.0% ± 0.0%",
         "other dense": "50.0%",
@@ -89,28 +77,10 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
 
 def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     for seed in (1, 2):
-        evaluated(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), 3.0, 2.0)
+        write_curve(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), {10: 3.0, 20: 2.0})
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found, points(found.records))
-    assert "saved" not in shown.columns and "Saved" not in shown.caption
-
-
-def test_t_is_the_end_of_the_shortest_run(tmp_path):
-    """20 updates, 40 operations. The long run has 3, 2 and 2."""
-    evaluated(write_run(tmp_path / "long", {}, 90.0), 3.0, 2.0, 2.0)
-    evaluated(write_run(tmp_path / "short", {"seed": 2}, 90.0), 3.0, 3.0)
-    found = areas_of(read_runs(str(tmp_path / "*")), "nll")
-    assert found.until == {"seconds": 2.0, "updates": 20.0, "flops": 40.0}
-    assert found.means["updates"][0] == pytest.approx((30 + 25) / 20)
-
-
-def test_runs_without_a_fingerprint_join_no_two_texts(tmp_path):
-    """Their keys are those of two runs with fingerprints, which say that the texts are different."""
-    for name, valid in (("0", ""), ("1", "aaaa"), ("2", "bbbb")):
-        data = {"train": "1", "test": "2"} | ({"valid": valid} if valid else {})
-        write_run(tmp_path / name, {}, 90.0, data=data)
-    found = groups(read_runs(str(tmp_path / "*")), "nll")
-    assert [[record.folder.name for record in each] for each in found] == [["1", "0"], ["2"]]
+    shown = table(found, points(found.records), {})
+    assert not [name for name in shown.columns if "saved" in name] and "Saved" not in shown.caption
 
 
 def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):
@@ -146,33 +116,3 @@ def test_seconds_are_compared_where_all_runs_say_the_same_device(tmp_path, one, 
         write_run(tmp_path / name, {"optim.lr": float(name == "a")}, 90.0, **more)
     records = read_runs(str(tmp_path / "*"))
     assert ("seconds" not in left_out(records, "nll")) == alike == ("seconds" in areas(records)[0].until)
-
-
-LANGUAGE = {"task": "causal_lm", "evaluation.stride": 64, "evaluation.valid_tokens": 0}
-MASKED = {"task": "masked_lm", "data.mask_share": 0.15, "data.block": 128}
-SEARCHED = {"evaluation.valid_beam": 1, "train.select": "bleu"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "other", "score", "together"),
-    [
-        ({}, {"optim.lr": 1.0}, "nll", True),
-        (LANGUAGE, {"evaluation.stride": 32}, "nll", False),
-        (LANGUAGE, {"evaluation.valid_tokens": 1000}, "nll", False),
-        (MASKED, {"data.mask_share": 0.3}, "nll", False),
-        (MASKED, {"data.mask_share": 0.3}, "accuracy", False),
-        (MASKED, {"evaluation.valid_tokens": 1000}, "accuracy", False),
-        (MASKED, {"evaluation.stride": 32}, "nll", True),  # only a causal model is scored by windows
-        (SEARCHED, {"evaluation.valid_beam": 5}, "bleu", False),
-        (SEARCHED, {"evaluation.valid_beam": 5}, "nll", True),
-    ],
-)
-def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, other, score, together):
-    for name, more in (("a", {}), ("b", other)):
-        folder = write_run(tmp_path / name, changes | more, 90.0, valid={"select": score, "score": 1.0, "step": 2})
-        lines = [{"step": step, "seconds": step, "valid/nll": 2.0, f"valid/{score}": 1.0} for step in (1, 2)]
-        write_metrics(folder, lines)
-    found = areas(read_runs(str(tmp_path / "*")))
-    assert [len(each.records) for each in found] == ([2] if together else [1, 1])
-    titles = [table(each, [], name).title for each, name in zip(found, named(found, {}), strict=True)]
-    assert len(set(titles)) == len(found)

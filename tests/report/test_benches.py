@@ -47,7 +47,7 @@ def test_models_on_two_texts_are_in_no_figure_together(tmp_path, texts):
         for changes, text in zip(({}, {"model.weights": "multi_layer", "model.sharing": "none"}), texts, strict=True):
             each = {**changes, "model.keep": keep, "data.source": "text", "data.directory": text}
             write_run(tmp_path / f"{keep},{len(changes)}", each, 30.0, data={"train": text, "test": "cccc3333"})
-    kinds = {comparison.kind for comparison in comparisons(found(tmp_path))}
+    kinds = {comparison.kind.name for comparison in comparisons(found(tmp_path))}
     assert kinds == ({"figure2"} if len(set(texts)) == 1 else {"keep"})
 
 

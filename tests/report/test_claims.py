@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from one_layer.report import naming
-from one_layer.report.claims import claims
+from one_layer.report import claims, naming
 from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -16,9 +15,8 @@ PRETRAINED = {"model.embedding_path": "runs/dense", "model.embedding_source": "r
 
 
 def judged(folder):
-    """(claim, verdict) of every row of the claims of paper A."""
-    every = found(folder)
-    return [(row[1], row[2]) for row in claims({every[0].bench: comparisons(every)}).rows]
+    """(claim with its models, verdict) of all that the runs say."""
+    return [(each.text, each.verdict.value) for each in claims.judged(found(folder))]
 
 
 def test_the_papers_numbers_stand_beside_ours(runs):
@@ -35,13 +33,12 @@ def test_the_papers_numbers_stand_beside_ours(runs):
 
 
 def test_layer_strings_and_numbers_of_layers_are_compared_by_depth(tmp_path):
-    pretrained = {"model.embedding_path": "runs/dense", "model.embedding_source": "run"}
     models = [
         ({}, 10.0),
         ({"model.weights": "dense", "model.encoder_layers": "LL", "model.decoder_layers": "LL"}, 20.0),
-        ({**pretrained, "model.encoder_layers": "SS"}, 30.0),
-        ({**pretrained, "model.d_model": 256, "model.decoder_layers": "2S+0R"}, 40.0),
-        ({**pretrained, "model.encoder_layers": "SSSS", "model.decoder_layers": "SSSS"}, 50.0),
+        ({**PRETRAINED, "model.encoder_layers": "SS"}, 30.0),
+        ({**PRETRAINED, "model.d_model": 256, "model.decoder_layers": "2S+0R"}, 40.0),
+        ({**PRETRAINED, "model.encoder_layers": "SSSS", "model.decoder_layers": "SSSS"}, 50.0),
     ]
     for changes, value in models:
         write_run(tmp_path / str(value), changes, value)
@@ -56,20 +53,19 @@ def test_layer_strings_and_numbers_of_layers_are_compared_by_depth(tmp_path):
 
 
 def test_claims_follow_the_points(runs, tmp_path):
-    every = points(read_runs(str(runs)))
-    verdicts = {row[1]: row[2] for row in claims({every[0].bench: comparisons(every)}).rows}
+    verdicts = {each.claim: each.verdict.value for each in claims.judged(points(read_runs(str(runs))))}
     assert verdicts["one layer about equals L layers"] == verdicts["pre-trained embeddings help"] == "holds"
-    assert verdicts["one layer: best around keep 0.5, worst near 0 and 1"] == "holds"
+    assert verdicts["masks are best around keep 0.5, worst near 0 and 1"] == "holds"
     for keep, one, other in ((0.1, 20.0, 30.0), (0.5, 35.0, 30.0), (0.9, 50.0, 30.0)):
         write_seeds(tmp_path / f"a{keep}", {"model.keep": keep}, one)
         write_seeds(
             tmp_path / f"b{keep}", {"model.keep": keep, "model.weights": "multi_layer", "model.sharing": "none"}, other
         )
-    others = found(tmp_path)
-    rows = {row[1]: row for row in claims({others[0].bench: comparisons(others)}).rows}
-    assert rows["one layer about equals L layers"][2] == "does not hold"
-    assert rows["one layer about equals L layers"][3].endswith("not at keep 0.1, 0.5, 0.9")
-    assert rows["one layer: best around keep 0.5, worst near 0 and 1"][2] == "does not hold"
+    _, best, equal = claims.judged(found(tmp_path))
+    assert equal.text == "one layer about equals L layers: masks and masks on L layers"
+    assert equal.verdict.value == "does not hold" and equal.seen.endswith("not at keep 0.1, 0.5, 0.9")
+    assert best.text == "masks are best around keep 0.5, worst near 0 and 1: masks"
+    assert best.verdict.value == "does not hold"
 
 
 def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
@@ -85,10 +81,11 @@ def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
         write({"model.weights": "dense", "optim.lr": nll}, nll)
     every = found(tmp_path)
     bench = every[0].bench
-    judged = {row[1]: row[2:] for row in claims({bench: comparisons(every)}).rows}
-    best = next(verdict for claim, verdict in judged.items() if claim.startswith("one layer: best"))
-    assert best == ["holds", "best at 0.5 (1.55), worst at 0.1 (2.05)"]
-    assert judged["pre-trained embeddings help"][0] == "holds"
+    (table, _) = claims.tables({bench: every}, {})
+    seen = {row[1].removesuffix(" random embeddings"): row[2:] for row in table.rows}
+    best = "masks are best around keep 0.5, worst near 0 and 1: masks"
+    assert seen[best] == ["holds", "best at 0.5 (1.55), worst at 0.1 (2.05)"]
+    assert seen["pre-trained embeddings help: masks pre-trained embeddings and masks"][0] == "holds"
     assert sorted(examples(every).rows[0][2:]) == ["1.2", "1.5", "1.56"]
     table = all_points(bench, every)
     assert {row[table.columns.index("of the best dense")] for row in table.rows} == {""}
@@ -111,9 +108,7 @@ def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure,
             write_seeds(
                 tmp_path / f"{best},{keep}", {"task": task, "model.keep": keep, "optim.lr": rate}, 0.0, test=values
             )
-    every = found(tmp_path)
-    rows = claims({every[0].bench: comparisons(every)}).rows
-    assert [row[2] for row in rows] == verdicts
+    assert [verdict for _, verdict in judged(tmp_path)] == verdicts
 
 
 def test_claims_about_several_families_of_models_say_which(tmp_path):
@@ -126,9 +121,9 @@ def test_claims_about_several_families_of_models_say_which(tmp_path):
                 write_seeds(tmp_path / f"{scheme},{rate},{weights}", changes, score)
     claimed = [(claim, verdict) for claim, verdict in judged(tmp_path) if claim.startswith("one layer about")]
     assert sorted(claimed) == [
-        ("one layer about equals L layers (signed constant; lr 0.1)", "does not hold"),
-        ("one layer about equals L layers (signed constant; lr 0.2)", "does not hold"),
-        ("one layer about equals L layers (xavier uniform)", "holds"),
+        ("one layer about equals L layers: masks and masks on L layers", "does not hold"),
+        ("one layer about equals L layers: masks lr 0.2 and masks on L layers lr 0.2", "does not hold"),
+        ("one layer about equals L layers: masks xavier uniform and masks on L layers xavier uniform", "holds"),
     ]
     titles = [draw(each, number).title for number, each in enumerate(comparisons(found(tmp_path)))]
     assert len(set(titles)) == len(titles)

@@ -42,6 +42,8 @@ def named(folder, models):
             ["masks (no. 1)", "masks (no. 2)", "masks lr 0.1", "masks no teacher"],
         ),
         ([{**RESERVOIRS, "model.reservoir": kind} for kind in ("gru", "ffn")], ["reservoirs gru", "reservoirs ffn"]),
+        ([RESERVOIRS, {**RESERVOIRS, "train.backskip": "policy"}], ["reservoirs", "reservoirs backskip policy"]),
+        ([DENSE, {**DENSE, "model.layerdrop": 0.1}], ["dense", "dense LayerDrop 0.1"]),
     ],
 )  # fmt: skip
 def test_a_name_says_what_tells_a_model_from_the_others_and_no_more(tmp_path, models, names):
@@ -70,18 +72,6 @@ def test_a_selection_of_one_s_own_is_named(tmp_path):
     write_run(tmp_path / "own", {"model.selection": "mine:TwoOfFour"}, 30.0)
     (point,) = found(tmp_path)
     assert "selection mine:TwoOfFour" in point.description
-
-
-def test_models_of_paper_b_have_names_of_their_own(tmp_path):
-    dense = {**DENSE, "model.encoder_layers": "4L+3R", "model.decoder_layers": 1, "model.reservoir": "gru"}
-    plain = {**dense, "model.encoder_layers": "LLLL"}
-    models = [dense, {**dense, "model.reservoir": "conv"}, {**dense, "train.backskip": "identity"}]
-    models += [{**dense, "train.backskip": "policy"}, plain, {**plain, "model.layerdrop": 0.1}]
-    names = named(tmp_path, models)
-    assert names[-2:] == ["dense", "dense LayerDrop 0.1"] and len(set(names)) == len(models)
-    assert names[:4] == [
-        f"reservoirs {word}" for word in ("gru", "conv", "gru backskip identity", "gru backskip policy")
-    ]
 
 
 def test_no_two_models_of_the_recorded_runs_have_one_name_and_none_has_a_folder_or_a_fingerprint():

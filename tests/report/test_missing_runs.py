@@ -18,7 +18,7 @@ def test_a_run_that_has_not_finished_has_a_score_or_is_missing_but_never_both(tm
     if imported:
         (folder / "metrics.jsonl").unlink()
     score_again(folder, "best", 20.0, step=100)
-    shown = {(point.checkpoint, point.values, len(point.missing)) for point in found(tmp_path)}
+    shown = {(point.scored.checkpoint, point.values, len(point.missing)) for point in found(tmp_path)}
     early = {("best", (30.0,), 1), ("best, update 100", (20.0,), 0)}
     assert shown == ({("best", (30.0, 20.0), 0)} if imported else early)
 

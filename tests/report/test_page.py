@@ -7,7 +7,7 @@ import re
 import pytest
 
 from one_layer.report import areas, texts, writing
-from one_layer.report.figures import comparisons, shown
+from one_layer.report.figures import comparisons
 from one_layer.report.page import cells, words
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
@@ -30,9 +30,10 @@ def test_a_comparison_with_too_few_keeps_is_in_the_table_and_a_long_line_is_draw
         write_run(tmp_path / f"{keep}", {"model.keep": keep}, 30.0)
     write_run(tmp_path / "wide", {"model.d_model": 256}, 40.0)
     write_run(tmp_path / "many", {"model.weights": "multi_layer", "model.sharing": "none"}, 40.0)
-    figures, rest = shown(comparisons(found(tmp_path)))
-    assert [(each.kind, [line.name for line in each.lines]) for each in figures] == [("keep", ["masks 128"])]
-    assert {each.kind for each in rest} == {"figure2", "figure4"}
+    compared = comparisons(found(tmp_path))
+    figures = [(each.kind.name, [line[0].series for line in each.lines]) for each in compared if each.large]
+    assert figures == [("keep", ["masks 128"])]
+    assert {each.kind.name for each in compared if not each.large} == {"figure2", "figure4"}
 
 
 @pytest.mark.parametrize("config", ["iwslt14", "toy"])
@@ -99,5 +100,5 @@ def test_one_letter_stands_for_one_text_wherever_it_is_named(tmp_path):
     assert sorted(letters.values()) == list("ABCDEF") and set(letters) == {digit * 8 for digit in "123456"}
     titles = {point.bench.title for point in points(records)}
     assert titles == {f"test (text {letters[digit * 8]}), tokenised BLEU" for digit in "56"}
-    named = areas.named(areas.areas(records), letters)
-    assert sorted(named) == sorted(f"validation text {letters[digit * 8]}" for digit in "24")
+    titles = sorted(areas.table(each, [], letters).title for each in areas.areas(records))
+    assert [title.rpartition(" (")[2] for title in titles] == sorted(f"validation text {letters[d * 8]})" for d in "24")

@@ -15,7 +15,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import LATER, flatten
 from one_layer.runs.sources import sources
 from one_layer.system.removed import REMOVED
-from tests.report.made_runs import SEARCH, found, score, score_again, write_metrics, write_run
+from tests.report.made_runs import SEARCH, found, score, score_again, write_curve, write_run
 
 
 def test_a_point_is_the_mean_over_seeds_with_its_deviation(runs):
@@ -50,7 +50,7 @@ def test_the_bytes_of_a_model_are_those_of_its_largest_file(tmp_path, sizes):
     for seed, size in enumerate(sizes, 1):
         write_run(tmp_path / str(seed), {"seed": seed}, 1.0, bytes={"ticket_file": size})
     (point,) = found(tmp_path)
-    assert point.bytes == (900_000, True)
+    assert (point.bytes, point.is_file) == (900_000, True)
 
 
 def test_what_changes_no_score_does_not_part_seeds(tmp_path):
@@ -89,25 +89,26 @@ def test_an_engine_has_points_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "now", "before"),
+    ("checkpoint", "source", "now", "before"),
     [
-        ("last", 200, 100),
-        ("best", 150, 100),
-        ("average:2", 200, 150),
-        ("average-best:2", 200, 150),
-        ("here/ticket.safetensors", 150, 100),
-        ("here/ticket.safetensors", 200, 50),
+        ("last", "", 200, 100),
+        ("best", "", 150, 100),
+        ("average:2", "", 200, 150),
+        ("here/ticket.safetensors", "", 150, 100),
+        ("here/ticket.safetensors", "", 200, 50),
+        ("here/ticket.safetensors", "last", 200, 150),
+        ("here/ticket.safetensors", "average:3", 200, 150),
     ],
 )
-def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, checkpoint, now, before):
+def test_scores_of_a_run_that_has_gone_on_have_the_update_beside_them(tmp_path, checkpoint, source, now, before):
     """Validation losses of 5, 3, 2 and 2.5 at updates 50, 100, 150 and 200."""
-    folder = write_run(tmp_path / "a", {}, 30.0, test={})
-    curve = {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5}
-    write_metrics(folder, ({"step": step, "seconds": float(step), "valid/nll": nll} for step, nll in curve.items()))
-    name = checkpoint.rpartition("/")[2]
+    valid = {"select": "nll", "score": -2.0, "step": 150}
+    folder = write_run(tmp_path / "a", {}, 30.0, test={}, valid=valid)
+    write_curve(folder, {50: 5.0, 100: 3.0, 150: 2.0, 200: 2.5})
+    name = checkpoint.rpartition("/")[2] + (f" ({source})" if source else "")
     for step, expected in ((now, name), (before, f"{name}, update {before}")):
-        score_again(folder, checkpoint, 20.0, step=step)
-        assert [point.checkpoint for point in found(tmp_path)] == [expected]
+        score_again(folder, checkpoint, 20.0, step=step, **({"ticket_checkpoint": source} if source else {}))
+        assert [point.scored.checkpoint for point in found(tmp_path)] == [expected]
 
 
 def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s(tmp_path):
@@ -131,7 +132,9 @@ def test_scores_without_some_layers_or_of_another_text_are_not_the_whole_model_s
     every = found(tmp_path)
     contents = {value: point.bench.content for point in every for value in point.values}
     assert sorted(contents) == [13.0, 14.0, 22.0, 30.0, 33.0, 50.0, 70.0]
-    assert {point.values: point.checkpoint for point in every if point.scored.layers} == {
+    assert {
+        point.values: f"{point.scored.checkpoint}, {point.scored.layers}" for point in every if point.scored.layers
+    } == {
         (13.0,): "best, layers 1.3 of the encoder, layers 2 of the decoder",
         (33.0,): "best, layers 1.3 of the encoder",
         (22.0,): "ticket-encoder-2.safetensors, layers 2 of the encoder",
@@ -152,17 +155,17 @@ COUNTED = {"ticket": 700, "ticket_with_weights": 800, "dense_float32": 900}
     [
         (RESERVOIRS, COUNTED | {"ticket_file": 710}, (710, True)),
         (RESERVOIRS, COUNTED, (700, False)),
-        (RESERVOIRS, {"dense_float32": 900}, None),  # a dense model of its shape is another model
+        (RESERVOIRS, {"dense_float32": 900}, (0, False)),  # a dense model of its shape is another model
         (RESERVOIRS | {"model.encoder_layers": 2}, COUNTED, (700, False)),
         (RESERVOIRS | {"model.encoder_layers": 2}, {"dense_float32": 900}, (900, False)),
         ({}, COUNTED | {"ticket_file": 710}, (710, True)),
-        ({}, COUNTED, None),
+        ({}, COUNTED, (0, False)),
     ],
 )
 def test_bytes_are_those_of_the_file_or_else_of_the_model_s_own_parameters(tmp_path, changes, counted, expected):
     write_run(tmp_path / "a", changes, 30.0, bytes=counted)
     (point,) = found(tmp_path)
-    assert point.bytes == expected
+    assert (point.bytes, point.is_file) == expected
 
 
 def test_a_run_that_begins_with_another_one_says_so(tmp_path):
@@ -227,15 +230,4 @@ def test_points_of_two_searches_are_told_apart_in_the_table(tmp_path):
 def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source, name):
     folder = write_run(tmp_path / "a", {}, 30.0)
     score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=100, file_bytes=9)
-    assert {point.checkpoint for point in found(tmp_path)} == {"best", name}
-
-
-@pytest.mark.parametrize(("source", "dated"), [("last", True), ("400", False), ("best", False), ("average:3", True)])
-def test_a_file_of_a_checkpoint_that_means_another_one_now_has_its_update(tmp_path, source, dated):
-    """The run went on from update 400, which is still the best, to 800."""
-    folder = write_run(tmp_path / "a", {}, 30.0)
-    lines = [{"step": step, "seconds": step, "valid/nll": nll} for step, nll in ((400, 1.0), (800, 2.0))]
-    write_metrics(folder, lines)
-    score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=400, file_bytes=9)
-    (checkpoint,) = {point.checkpoint for point in found(tmp_path)} - {"best"}
-    assert checkpoint.endswith(", update 400") is dated
+    assert {point.scored.checkpoint for point in found(tmp_path)} == {"best", name}

@@ -59,7 +59,7 @@ def test_the_reports_of_the_toy_language_are_what_its_runs_say(monkeypatch, swee
     monkeypatch.chdir(ROOT)
     every = points(read_runs(f"results/toy.jsonl.zst/{sweep}"))
     stored = Path(f"results/toy/report/{sweep}/points.csv").read_text("utf-8")
-    assert writing._csv(map(writing._cells, every)) == stored
+    assert writing.csv_of(every) == stored
 
 
 def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
@@ -68,7 +68,7 @@ def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
     found = points(read_runs("results/multi30k.jsonl.zst"))
     pictures = score_against_bytes([point for point in found if point.bench == found[0].bench], 1)
     stored = Path("results/multi30k/bytes.csv").read_text("utf-8")
-    assert [writing._csv(map(writing._cells, picture.points)) for picture in pictures] == [stored]
+    assert [writing.csv_of(picture.points) for picture in pictures] == [stored]
 
 
 def test_every_picture_is_there_and_linked(written):
@@ -112,11 +112,9 @@ def test_the_page_shows_text_as_text_and_asks_for_nothing(written):
     assert len(set(ids)) == len(ids) and {t[1:] for t in targets if t.startswith("#")} <= set(ids)
 
 
-def test_a_report_needs_runs_and_a_folder_of_its_own(runs, tmp_path):
+def test_a_report_needs_runs_that_can_be_read(tmp_path):
     with pytest.raises(UserError, match="matches no folder of a run"):
         writing.report(str(tmp_path / "*"), tmp_path / "out")
-    with pytest.raises(UserError, match="holds a run; give another folder"):
-        writing.report(str(runs), next(runs.glob("one,*")))
     write_run(tmp_path / "a", {}, 1.0)
     (tmp_path / "a" / "result.json").write_text("{")
     with pytest.raises(UserError, match=r"result\.json cannot be read"):
@@ -127,59 +125,22 @@ def test_a_report_needs_runs_and_a_folder_of_its_own(runs, tmp_path):
 RUN = {"config": config({})}
 
 
+EVALUATED = {"step": 1, "seconds": 1.0, "valid/nll": 2.0}
+
+
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
         ("result.json", {**RUN, "test": None}, "test is None, but must be an object"),
-        ("result.json", {**RUN, "valid": None}, "valid is None, but must be an object"),
-        (
-            "result.json",
-            {**RUN, "test": {"test": {"bleu_tokenized": None}}},
-            "test.test.bleu_tokenized is None, but must be a number",
-        ),
         ("result.json", {**RUN, "test": {"test": {"nll": "low"}}}, "test.test.nll is 'low', but must be a number"),
+        ("result.json", {**RUN, "test": {"test": {"nll": math.nan}}}, "nll is nan, but must be a finite number"),
         ("result.json", {**RUN, "examples": {"test": [{"source": "a"}]}}, "lacks examples.test[0].reference"),
-        ("result.json", {**RUN, "parameters": {"random": 1}}, "lacks parameters.trained"),
-        *(
-            ("result.json", {"config": config({key: value})}, f"config.{key} is {value!r}, but must be {words}")
-            for key, value, words in (
-                ("evaluation.length_penalty", None, "a number"),
-                ("evaluation.beam", "x", "a whole number"),
-                ("model.layerdrop", None, "a number"),
-                ("model.encoder_layers", [2], "a whole number or text"),
-            )
-        ),
         ("result.json", {**RUN, "overrides": 1}, "overrides is 1, but must be a list"),
-        ("result.json", {**RUN, "device": ["cpu"]}, "device is ['cpu'], but must be text or null"),
         ("result.json", {**RUN, "members": [1]}, "members is [1], but must be a whole number, text or null"),
-        (
-            "result.json",
-            {**RUN, "test": {"test": {"bleu_tokenized": math.nan}}},
-            "test.test.bleu_tokenized is nan, but must be a finite number",
-        ),
-        (
-            "evaluation-test.json",
-            {"split": "test", "accuracy": 0.5, "beam": "5"},
-            "beam is '5', but must be a whole number or null",
-        ),
-        *(
-            (
-                "metrics.jsonl",
-                {"step": 1, "seconds": 1.0, "valid/nll": 2.0, key: "x"},
-                f"{key} is 'x', but must be a number",
-            )
-            for key in ("train/flops", "valid/bleu", "mask/flips")
-        ),
-        ("result.json", {"config": config({"seed": "one"})}, "config.seed is 'one', but must be a whole number"),
-        ("config.json", config({"model.keep": None}), "model.keep is None, but must be a number"),
-        ("evaluation-test.json", {"split": "test", "accuracy": None}, "accuracy is None, but must be a number"),
+        ("config.json", config({"model.encoder_layers": [2]}), "is [2], but must be a whole number or text"),
+        ("evaluation-test.json", {"split": "test", "beam": "5"}, "beam is '5', but must be a whole number or null"),
         ("metrics.jsonl", {"step": 1, "valid/nll": 2.0}, "line 1 lacks seconds"),
-        (
-            "metrics.jsonl",
-            {"step": 1, "seconds": 1.0, "valid/nll": "low"},
-            "line 1: valid/nll is 'low', but must be a number",
-        ),
-        ("../sweep.json", {"runs": []}, "runs is [], but must be an object"),
+        ("metrics.jsonl", {**EVALUATED, "valid/bleu": "low"}, "line 1: valid/bleu is 'low', but must be a number"),
         ("../sweep.json", {"runs": {"a": 5}}, "runs.a is 5, but must be an object"),
     ],
 )
@@ -238,22 +199,10 @@ def test_unfinished_runs_alone_still_give_a_page(tmp_path):
     assert "0 finished runs" in page and "No run has a score on a test set yet" in page
 
 
-def test_the_command_imports_no_jax_and_the_same_runs_give_the_same_report(runs, written, tmp_path):
-    code = """
-import sys
-import main
-def ended(code=0):
-    assert code in (0, None), code
-    wrong = {"jax", "flax", "optax", "orbax"} & set(sys.modules)
-    assert not wrong, wrong
-    print("none of them")
-    raise SystemExit
-sys.exit = ended
-main.run()
-"""
+def test_the_same_runs_give_the_same_report(runs, written, tmp_path):
+    """In another process, which orders sets otherwise."""
     words = ["--mode=report", f"--runs={runs}", f"--workdir={tmp_path / 'out'}"]
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True)
-    assert "none of them" in done.stdout, done.stderr
+    subprocess.run([sys.executable, "main.py", *words], cwd=ROOT, check=True)
     for path in written.iterdir():
         assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes(), path.name
 
@@ -271,13 +220,3 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path):
     write_run(tmp_path / "a[1]", {}, 30.0)
     (record,) = read_runs(str(tmp_path / "a[1]"))
     assert record.folder.name == "a[1]"
-
-
-@pytest.mark.parametrize("missing", ["--runs", "--workdir"])
-def test_the_command_says_what_it_lacks(tmp_path, missing):
-    given = {"--runs": "x", "--workdir": str(tmp_path)}
-    words = [f"{name}={value}" for name, value in given.items() if name != missing]
-    done = subprocess.run(
-        [sys.executable, "main.py", "--mode=report", *words], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 2 and f"error: {missing} is missing" in done.stderr

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from one_layer.report.verdicts import Judged, Verdict, above, all_of, difference, equal, no_worse
-from tests.report.made_runs import found, write_run
+from tests.report.made_runs import found, write_curve, write_run
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 
@@ -94,9 +92,7 @@ def test_too_few_seeds_too_short_runs_and_rising_scores_decide_nothing(tmp_path,
     """Validation losses of 3 and 2 at updates 50 and 150, and then `late` at 200."""
     for seed in seeds:
         folder = write_run(tmp_path / f"{seed}", {"seed": seed}, 50.0, **more)
-        curve = {50: 3.0, 150: 2.0, 200: late}
-        lines = [json.dumps({"step": step, "seconds": step, "valid/nll": nll}) for step, nll in curve.items()]
-        (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    judged = Judged("claim", "claim of models", Verdict.FAILS, "seen").if_enough(found(tmp_path))
+        write_curve(folder, {50: 3.0, 150: 2.0, 200: late})
+    judged = Judged("A", "claim", "models", Verdict.FAILS, "seen").if_enough(found(tmp_path))
     assert judged.verdict is (UNDECIDED if reason else FAILS)
     assert judged.seen == "; ".join(filter(None, ["seen", reason]))

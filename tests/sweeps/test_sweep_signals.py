@@ -77,7 +77,7 @@ def test_a_kill_leaves_no_run_behind(config, tmp_path):
 
 
 def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c, monkeypatch):
-    """It does not wait for the runs to save."""
+    """It does not wait for the runs to save. A process that trains both is told once each time."""
 
     class Deaf(Launcher):
         def start(self, runs):
@@ -85,6 +85,10 @@ def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c, monkey
 
         def ended(self):
             return None
+
+        @property
+        def process(self):
+            return self
 
         def stop(self, number):
             told.append(number)
@@ -94,5 +98,5 @@ def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c, monkey
     monkeypatch.setattr(time, "sleep", lambda _: ctrl_c())  # between two looks
     with pytest.raises(KeyboardInterrupt):
         queue.work(changed.extend)
-    assert told == 4 * [signal.SIGINT] and sorted(queue.states.values()) == 2 * ["interrupted"] + 2 * ["waiting"]
+    assert told == 2 * [signal.SIGINT] and sorted(queue.states.values()) == 2 * ["interrupted"] + 2 * ["waiting"]
     assert [queue.states[run.name] for run in changed] == 4 * ["interrupted"]  # two changes of each

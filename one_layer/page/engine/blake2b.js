@@ -79,86 +79,32 @@ export class Blake2b {
 /** Whether an addition of 32-bit numbers, one of which was `part`, went beyond: 1 or 0. Without a branch, which no processor could foresee. */
 const carry = (sum, part) => (sum >>> 0 < part >>> 0) | 0;
 
-/**
- * The function F of RFC 7693. Its four rows a, b, c, d of four words are variables, because an array would take twice as long; below, a line
- * is one operation on 64 bits. A turn of the loop is half a round: the function G on the columns, and then, with b, c and d rotated, on the
- * diagonals.
- */
+// Where the function G finds its words a, b, c and d among the halves: in the four columns, and then on the four diagonals.
+const [A, B, C, D] = ["01230123", "45675674", "89abab89", "cdeffcde"].map((row) => Uint8Array.from(row, (word) => 2 * parseInt(word, 16)));
+const V = new Int32Array(32);
+
+/** The function F of RFC 7693. */
 function compress(h, m, low, high, last) {
-  let a0 = h[0], A0 = h[1], a1 = h[2], A1 = h[3], a2 = h[4], A2 = h[5], a3 = h[6], A3 = h[7];
-  let b0 = h[8], B0 = h[9], b1 = h[10], B1 = h[11], b2 = h[12], B2 = h[13], b3 = h[14], B3 = h[15];
-  let c0 = IV[0], C0 = IV[1], c1 = IV[2], C1 = IV[3], c2 = IV[4], C2 = IV[5], c3 = IV[6], C3 = IV[7];
-  let d0 = IV[8] ^ low, D0 = IV[9] ^ high, d1 = IV[10], D1 = IV[11], d2 = IV[12] ^ last, D2 = IV[13] ^ last, d3 = IV[14], D3 = IV[15];
-  let s = 0, t = 0, k = 0;
-  for (let at = 0; at < 16 * ROUNDS; at += 8) {
-    k = ORDER[at];
-    s = (a0 + m[k]) | 0, A0 = (A0 + m[k + 1] + carry(s, a0)) | 0;
-    a0 = (s + b0) | 0, A0 = (A0 + B0 + carry(a0, s)) | 0;
-    s = d0 ^ a0, d0 = D0 ^ A0, D0 = s;
-    c0 = (c0 + d0) | 0, C0 = (C0 + D0 + carry(c0, d0)) | 0;
-    s = b0 ^ c0, t = B0 ^ C0, b0 = (s >>> 24) | (t << 8), B0 = (t >>> 24) | (s << 8);
-    k = ORDER[at + 1];
-    s = (a0 + m[k]) | 0, A0 = (A0 + m[k + 1] + carry(s, a0)) | 0;
-    a0 = (s + b0) | 0, A0 = (A0 + B0 + carry(a0, s)) | 0;
-    s = d0 ^ a0, t = D0 ^ A0, d0 = (s >>> 16) | (t << 16), D0 = (t >>> 16) | (s << 16);
-    c0 = (c0 + d0) | 0, C0 = (C0 + D0 + carry(c0, d0)) | 0;
-    s = b0 ^ c0, t = B0 ^ C0, b0 = (s << 1) | (t >>> 31), B0 = (t << 1) | (s >>> 31);
-
-    k = ORDER[at + 2];
-    s = (a1 + m[k]) | 0, A1 = (A1 + m[k + 1] + carry(s, a1)) | 0;
-    a1 = (s + b1) | 0, A1 = (A1 + B1 + carry(a1, s)) | 0;
-    s = d1 ^ a1, d1 = D1 ^ A1, D1 = s;
-    c1 = (c1 + d1) | 0, C1 = (C1 + D1 + carry(c1, d1)) | 0;
-    s = b1 ^ c1, t = B1 ^ C1, b1 = (s >>> 24) | (t << 8), B1 = (t >>> 24) | (s << 8);
-    k = ORDER[at + 3];
-    s = (a1 + m[k]) | 0, A1 = (A1 + m[k + 1] + carry(s, a1)) | 0;
-    a1 = (s + b1) | 0, A1 = (A1 + B1 + carry(a1, s)) | 0;
-    s = d1 ^ a1, t = D1 ^ A1, d1 = (s >>> 16) | (t << 16), D1 = (t >>> 16) | (s << 16);
-    c1 = (c1 + d1) | 0, C1 = (C1 + D1 + carry(c1, d1)) | 0;
-    s = b1 ^ c1, t = B1 ^ C1, b1 = (s << 1) | (t >>> 31), B1 = (t << 1) | (s >>> 31);
-
-    k = ORDER[at + 4];
-    s = (a2 + m[k]) | 0, A2 = (A2 + m[k + 1] + carry(s, a2)) | 0;
-    a2 = (s + b2) | 0, A2 = (A2 + B2 + carry(a2, s)) | 0;
-    s = d2 ^ a2, d2 = D2 ^ A2, D2 = s;
-    c2 = (c2 + d2) | 0, C2 = (C2 + D2 + carry(c2, d2)) | 0;
-    s = b2 ^ c2, t = B2 ^ C2, b2 = (s >>> 24) | (t << 8), B2 = (t >>> 24) | (s << 8);
-    k = ORDER[at + 5];
-    s = (a2 + m[k]) | 0, A2 = (A2 + m[k + 1] + carry(s, a2)) | 0;
-    a2 = (s + b2) | 0, A2 = (A2 + B2 + carry(a2, s)) | 0;
-    s = d2 ^ a2, t = D2 ^ A2, d2 = (s >>> 16) | (t << 16), D2 = (t >>> 16) | (s << 16);
-    c2 = (c2 + d2) | 0, C2 = (C2 + D2 + carry(c2, d2)) | 0;
-    s = b2 ^ c2, t = B2 ^ C2, b2 = (s << 1) | (t >>> 31), B2 = (t << 1) | (s >>> 31);
-
-    k = ORDER[at + 6];
-    s = (a3 + m[k]) | 0, A3 = (A3 + m[k + 1] + carry(s, a3)) | 0;
-    a3 = (s + b3) | 0, A3 = (A3 + B3 + carry(a3, s)) | 0;
-    s = d3 ^ a3, d3 = D3 ^ A3, D3 = s;
-    c3 = (c3 + d3) | 0, C3 = (C3 + D3 + carry(c3, d3)) | 0;
-    s = b3 ^ c3, t = B3 ^ C3, b3 = (s >>> 24) | (t << 8), B3 = (t >>> 24) | (s << 8);
-    k = ORDER[at + 7];
-    s = (a3 + m[k]) | 0, A3 = (A3 + m[k + 1] + carry(s, a3)) | 0;
-    a3 = (s + b3) | 0, A3 = (A3 + B3 + carry(a3, s)) | 0;
-    s = d3 ^ a3, t = D3 ^ A3, d3 = (s >>> 16) | (t << 16), D3 = (t >>> 16) | (s << 16);
-    c3 = (c3 + d3) | 0, C3 = (C3 + D3 + carry(c3, d3)) | 0;
-    s = b3 ^ c3, t = B3 ^ C3, b3 = (s << 1) | (t >>> 31), B3 = (t << 1) | (s >>> 31);
-
-    if (at % 16 === 0) {
-      s = b0, b0 = b1, b1 = b2, b2 = b3, b3 = s, t = B0, B0 = B1, B1 = B2, B2 = B3, B3 = t;
-      s = d3, d3 = d2, d2 = d1, d1 = d0, d0 = s, t = D3, D3 = D2, D2 = D1, D1 = D0, D0 = t;
-    } else {
-      s = b3, b3 = b2, b2 = b1, b1 = b0, b0 = s, t = B3, B3 = B2, B2 = B1, B1 = B0, B0 = t;
-      s = d0, d0 = d1, d1 = d2, d2 = d3, d3 = s, t = D0, D0 = D1, D1 = D2, D2 = D3, D3 = t;
-    }
-    s = c0, c0 = c2, c2 = s, t = C0, C0 = C2, C2 = t;
-    s = c1, c1 = c3, c3 = s, t = C1, C1 = C3, C3 = t;
+  V.set(h);
+  V.set(IV, 16);
+  V[24] ^= low;
+  V[25] ^= high;
+  V[28] ^= last;
+  V[29] ^= last;
+  for (let at = 0; at < 16 * ROUNDS; at += 2) {
+    const g = (at >> 1) & 7, a = A[g], b = B[g], c = C[g], d = D[g];
+    let al = V[a], ah = V[a + 1], bl = V[b], bh = V[b + 1], cl = V[c], ch = V[c + 1], dl = V[d], dh = V[d + 1];
+    let k = ORDER[at], s = (al + m[k]) | 0, t = (ah + m[k + 1] + carry(s, al)) | 0;
+    al = (s + bl) | 0, ah = (t + bh + carry(al, s)) | 0;
+    s = dl ^ al, dl = dh ^ ah, dh = s;
+    cl = (cl + dl) | 0, ch = (ch + dh + carry(cl, dl)) | 0;
+    s = bl ^ cl, t = bh ^ ch, bl = (s >>> 24) | (t << 8), bh = (t >>> 24) | (s << 8);
+    k = ORDER[at + 1], s = (al + m[k]) | 0, t = (ah + m[k + 1] + carry(s, al)) | 0;
+    al = (s + bl) | 0, ah = (t + bh + carry(al, s)) | 0;
+    s = dl ^ al, t = dh ^ ah, dl = (s >>> 16) | (t << 16), dh = (t >>> 16) | (s << 16);
+    cl = (cl + dl) | 0, ch = (ch + dh + carry(cl, dl)) | 0;
+    s = bl ^ cl, t = bh ^ ch;
+    V[a] = al, V[a + 1] = ah, V[b] = (s << 1) | (t >>> 31), V[b + 1] = (t << 1) | (s >>> 31), V[c] = cl, V[c + 1] = ch, V[d] = dl, V[d + 1] = dh;
   }
-  h[0] ^= a0 ^ c0, h[1] ^= A0 ^ C0;
-  h[2] ^= a1 ^ c1, h[3] ^= A1 ^ C1;
-  h[4] ^= a2 ^ c2, h[5] ^= A2 ^ C2;
-  h[6] ^= a3 ^ c3, h[7] ^= A3 ^ C3;
-  h[8] ^= b0 ^ d0, h[9] ^= B0 ^ D0;
-  h[10] ^= b1 ^ d1, h[11] ^= B1 ^ D1;
-  h[12] ^= b2 ^ d2, h[13] ^= B2 ^ D2;
-  h[14] ^= b3 ^ d3, h[15] ^= B3 ^ D3;
+  for (let k = 0; k < 16; k++) h[k] ^= V[k] ^ V[k + 16];
 }

@@ -15,7 +15,6 @@ import { countBits, openTicket } from "./ticket.js";
 
 const SHOWN = 5; // words after a depth
 const CANDIDATES = 5; // tokens for each mask
-const VERBS = { translation: "translate", classification: "classify", causal_lm: "generate", masked_lm: "fill" };
 
 /**
  * The model of a ticket. Throws an Error of one sentence for what is no whole ticket. @param {Uint8Array} bytes
@@ -37,8 +36,8 @@ export class Model {
   describe() {
     const { config, seed, data, assets, arrays, bytes } = this.ticket, labels = this.task === "classification" ? this.#labels() : undefined;
     return {
-      task: this.task, verb: VERBS[this.task], seed, bytes, labels, texts: labels ? textsOf(data) : 1,
-      cased: !assets.source.lowercase, source: assets.source.language, target: assets.target.language,
+      task: this.task, seed, bytes, labels, texts: labels ? textsOf(data) : 1,
+      source: assets.source.language, target: assets.target.language,
       matrices: this.matrices(), keep: this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
       depths: config.family.stacks.map((stack) => config.stacks[stack].pattern.length).filter(Boolean).join("+"),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),

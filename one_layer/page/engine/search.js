@@ -3,7 +3,7 @@
  * candidates; an eos among the first `beam` of them finishes a hypothesis, and the best `beam` without eos are continued.
  */
 import { EOS, PAD } from "../text/special_tokens.js";
-import { logSoftmax } from "./functions.js";
+import { largest, logSoftmax } from "./functions.js";
 import { Refused } from "./refused.js";
 
 /**
@@ -44,19 +44,14 @@ export function beamSearch(decoder, { beam, limit, lengthPenalty }) {
 
 /** The best continuations, best first; in a tie the lower beam wins, then the lower token. @returns {Candidate[]} */
 function candidates(alive, logits, vocabulary, count, step, atLimit) {
-  /** @type {Candidate[]} */
-  const best = [];
-  for (let parent = 0; parent < alive.length; parent++) {
-    const logP = logSoftmax(logits.subarray(parent * vocabulary, (parent + 1) * vocabulary)), { score } = alive[parent];
+  const totals = new Float32Array(logits.length).fill(-Infinity);
+  alive.forEach(({ score }, parent) => {
+    const first = parent * vocabulary, logP = logSoftmax(logits.subarray(first, first + vocabulary));
     if (Number.isNaN(logP[EOS])) throw new Refused("the model's logits are not finite: this ticket cannot translate; use another");
     for (let token = atLimit ? EOS : 0, end = atLimit ? EOS + 1 : vocabulary; token < end; token++) {
-      const total = Math.fround(score + logP[token]);
-      if ((best.length === count && !(total > best[count - 1].score)) || token === PAD || (token === EOS && step === 0) || total === -Infinity) continue;
-      let place = best.length;
-      while (place > 0 && total > best[place - 1].score) place--;
-      best.splice(place, 0, { score: total, parent, token });
-      if (best.length > count) best.pop();
+      if (token !== PAD && (token !== EOS || step > 0)) totals[first + token] = score + logP[token];
     }
-  }
-  return best;
+  });
+  const best = largest(totals, count).filter((place) => totals[place] > -Infinity);
+  return best.map((place) => ({ score: totals[place], parent: Math.floor(place / vocabulary), token: place % vocabulary }));
 }

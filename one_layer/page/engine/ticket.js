@@ -1,6 +1,5 @@
 /** A ticket: a whole trained model, read from a stranger's bytes as `one_layer.tickets.content.from_file` reads it. */
 import { codeSize, numbersIn } from "./codecs.js";
-import { checkDrawing, checkWork } from "./limits.js";
 import { FAMILIES, readModel, refuseIf } from "./config.js";
 import { Container, sizeOf, utf8 } from "./container.js";
 import { hasExactly, isObject, numberOf, readJson } from "./json.js";
@@ -12,6 +11,7 @@ import { INVERSE, readData, readEvaluation, readTraining } from "./settings.js";
 
 const METADATA = ["task", "seed", "step", "model", "data", "evaluation", "format", "version", "codecs", "text", "random", "training"];
 const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_row", "checksum"];
+const MOST_ORTHOGONAL = 2 ** 37, MOST_ROWS = 2 ** 14;
 const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
 
 /**
@@ -25,14 +25,13 @@ const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 4
  * @property {Map<string, Mask>} masks by role
  * @property {Map<string, {recipe: import("./random.js").Recipe, weights: Float32Array}>} drawn random matrices that the seed gives, by role
  * @property {Map<string, Values>} arrays all other arrays, by role and leaf, for instance `encoder/ffn/norm/scale`
- * @property {number} bytes of the file @property {Map<string, number>} sizes bytes of each tensor in it
+ * @property {number} bytes of the file
  */
 
 /** Reads a ticket and draws its random weights. Throws `Refused`, one sentence, for what is no whole ticket. @param {Uint8Array} bytes @param {Map<string, Float32Array>} [draws] @returns {Ticket} */
 export function openTicket(bytes, draws = new Map()) {
   const file = new Container(bytes), { metadata } = file;
   const settings = readSettings(metadata), { config, seed } = settings;
-  checkWork(settings.task, config, settings.data, settings.evaluation);
   const parts = partsOf(config);
   if (!parts.some(({ collection }) => collection === "params")) throw new Refused("model.keep is 1, so there are no masks and nothing was trained");
   checkSize(parts, file);
@@ -59,8 +58,7 @@ export function openTicket(bytes, draws = new Map()) {
   for (const name of Object.keys(metadata)) demand(METADATA.includes(name), `its metadata have the unknown name ${shown(name)}`);
   const drawn = new Map();
   for (const [role, recipe] of recipes) drawn.set(role, { recipe, weights: drawnOnce(draws, seed, recipe) });
-  const sizes = new Map([...file.tensors].map(([name, tensor]) => [name, tensor.bytes.length]));
-  return { ...settings, assets, masks, drawn, arrays, bytes: file.total, sizes };
+  return { ...settings, assets, masks, drawn, arrays, bytes: file.total };
 }
 
 /** The tensors that hold many small arrays in few bits: the leaves of these arrays, and their precision. */
@@ -123,6 +121,16 @@ function readRecipes(metadata, parts, lightweight) {
     found.set(role, { ...entry, scale: numberOf(entry.scale) });
   }
   return found;
+}
+
+/** Throws `Refused` for orthogonal matrices that would take long to draw. @param {import("./random.js").Recipe[]} recipes */
+function checkDrawing(recipes) {
+  const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (Array.isArray(layers) ? layers.length : (layers ?? 1));
+  for (const { scheme, shape } of recipes) {
+    if (scheme === "orthogonal" && Math.max(...shape) > MOST_ROWS) throw new Refused(`an orthogonal matrix of ${shape.join(" x ")} has more than ${MOST_ROWS} rows or columns`);
+  }
+  const work = recipes.filter(({ scheme }) => scheme === "orthogonal").reduce((sum, recipe) => sum + each(recipe), 0);
+  if (work > MOST_ORTHOGONAL) throw new Refused(`its orthogonal matrices would take ${work} multiplications to draw`);
 }
 
 function checkRecipe(entry) {

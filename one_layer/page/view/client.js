@@ -31,18 +31,21 @@ export class Client {
 
 /**
  * A function that asks only for the newest: one call runs, one waits, and those between are never made, so that typing and sliding never
- * pile up work. `show` gets each result that came back, `fail` each error; `place`, where they are shown, is busy meanwhile.
+ * pile up work. `show` gets each result that came back; `place`, where they are shown, is busy meanwhile, and says an error.
  */
-export function newest(place, ask, show, fail) {
+export function newest(place, ask, show) {
   let [running, next] = [false, null];
   const run = async (args) => {
     running = true;
     const slow = setTimeout(() => place.setAttribute("aria-busy", "true"), PATIENCE);
     try {
       const result = await ask(...args);
-      if (!next) show(result, ...args);
+      if (!next) {
+        place.classList.remove("wrong");
+        show(result, ...args);
+      }
     } catch (error) {
-      if (!next) fail(error, ...args);
+      if (!next) failed(place, error);
     }
     clearTimeout(slow);
     running = false;
@@ -55,4 +58,10 @@ export function newest(place, ask, show, fail) {
     if (running) next = args;
     else run(args);
   };
+}
+
+/** Says an error where an answer would be. */
+export function failed(place, error) {
+  place.classList.add("wrong");
+  place.textContent = error.message;
 }

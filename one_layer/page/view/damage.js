@@ -27,7 +27,6 @@ export function showDamage(model, line, answer, seed) {
       return [isWhole(given) ? original : await model.damaged(text, given), original];
     },
     show,
-    (error) => (broken.textContent = error.message),
   ));
   const move = () => {
     const given = damage();

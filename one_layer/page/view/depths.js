@@ -14,7 +14,7 @@ export function showDepths(model, line) {
     );
     table.replaceChildren(el("thead", {}, head), el("tbody", {}, rows));
   };
-  const ask = whileSeen(table.parentElement, newest(table, (text) => (text.trim() ? model.depthWords(text) : { pieces: [], depths: [] }), show, () => table.replaceChildren()));
+  const ask = whileSeen(table.parentElement, newest(table, (text) => (text.trim() ? model.depthWords(text) : { pieces: [], depths: [] }), show));
   line.watch(ask);
 }
 

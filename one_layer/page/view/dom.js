@@ -34,6 +34,12 @@ export class Value {
   }
 }
 
+/** A list of texts, each with a bar for its probability. @param {"ul" | "ol"} tag @param {[string, number][]} rows */
+export function bars(tag, rows) {
+  const row = ([text, share]) => el("li", {}, el("span", {}, text), el("span", { class: "bar", style: `--share:${share}`, "aria-hidden": "true" }), el("span", { class: "number" }, percent(share, 1)));
+  return el(tag, { class: "bars" }, rows.map(row));
+}
+
 export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
 
 export const counted = (number) => number.toLocaleString("en");

@@ -1,4 +1,5 @@
 /** A language model continues a text, token by token, with a temperature and a seed. */
+import { failed } from "./client.js";
 import { byId, el } from "./dom.js";
 
 export function showGeneration(model, line, answer) {
@@ -17,8 +18,7 @@ export function showGeneration(model, line, answer) {
         written.textContent = text;
       }
     } catch (error) {
-      output.classList.add("wrong");
-      output.textContent = error.message;
+      failed(output, error);
     }
     answer.set(written.textContent);
     if (mine === turn) [start.hidden, stop.hidden] = [false, true];

@@ -34,18 +34,13 @@ export function showTranslations(model, line, answer) {
     results = first?.results ?? [];
     sentence.set(first?.source ?? "");
     answer.set(results);
-    output.classList.remove("wrong");
     output.textContent = text.trim() ? joined(found) : "";
     byId("attention").hidden = !one;
     if (!one) return list.replaceChildren();
     list.replaceChildren(...results.map((result, place) => choice(result, place, results, choose)));
     choose(0);
   };
-  const ask = newest(output, translate, show, (error) => {
-    output.classList.add("wrong");
-    output.textContent = error.message;
-  });
-  line.watch(ask);
+  line.watch(newest(output, translate, show));
   return sentence;
 }
 

@@ -1,5 +1,4 @@
-"""The page of a report: one HTML file with its style, its data as JSON, and a small program that draws and sorts.
+"""The page of a report: one HTML file with its style.
 
-`content` makes the data, `words` the sentences of the first screen, `runs` the table of runs, `cells` the HTML of tables, and `document`
-joins them. The program is in the files `*.js`, one after the other in the order of `document.SCRIPTS`.
+`words` has the sentences of the first screen, `cells` the HTML of tables, and `document` joins them.
 """

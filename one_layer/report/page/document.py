@@ -3,75 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 from markupsafe import Markup
 
 from one_layer.report.claims import judged
-from one_layer.report.figures import Comparison, Picture
+from one_layer.report.figures import Picture
 from one_layer.report.page import cells, words
-from one_layer.report.page.runs import runs_of, table
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
-from one_layer.report.reservoir_claims import judged_areas, judged_scores
 from one_layer.report.tables import Table
-from one_layer.report.verdicts import Judged
 
+# Texts are shown as they are, and never as HTML.
+_PAGES = jinja2.Environment(
+    loader=jinja2.PackageLoader("one_layer.report", "page"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
 _ANCHORED = ("names", "methods")  # sections whose rows are what the names of models and runs lead to
 
 
 class Report(NamedTuple):
-    """What a page shows: the runs, their points and comparisons by bench, the figures with their drawings as SVG, and the tables.
+    """What a page shows: the runs and their names by folder, their points by bench, the figures with their drawings as SVG, and the tables.
 
-    Those are by section.
+    The bench with the most scores comes first. The tables are by section.
     """
 
     pattern: str
     records: list[Record]
+    names: Mapping[Path, str]
     benches: Mapping[Bench, list[Point]]
-    compared: Mapping[Bench, list[Comparison]]
     pictures: Sequence[tuple[Picture, str]]
     tables: Mapping[str, Sequence[Table]]
 
 
 def page(report: Report) -> str:
     """The page of a report."""
-    runs = runs_of(report.records, report.benches)
-    benches = sorted(report.benches, key=lambda bench: -sum(bool(point.values) for point in report.benches[bench]))
     links = {
         label: point.model for its in report.benches.values() for point in its for label in (point.label, point.model)
     }
-    links |= {run.name: str(run.record.folder) for run in runs}
+    links |= {name: str(folder) for folder, name in report.names.items()}
     missing = sum(not record.result for record in report.records)
-    return rendered(
-        "page.html",
+    return _PAGES.get_template("page.html").render(
         pattern=report.pattern,
         finished=len(report.records) - missing,
         missing=missing,
         shared=words.shared([record.config for record in report.records]),
         settings=cells.html(_settings(report.records), {}),
-        benches=[_bench(bench, report, links) for bench in benches],
-        runs=cells.html(table(runs, benches), links),
+        benches=[_bench(bench, report, links) for bench in report.benches],
         pictures=[(picture, Markup(drawing)) for picture, drawing in report.pictures if not _sized(picture)],
         sections={
             name: [cells.html(each, links, name in _ANCHORED) for each in its] for name, its in report.tables.items()
         },
     )
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A page by its template, in the style of all pages. Texts in `values` are shown as they are, and never as HTML."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(_file),
-    )
-    return environment.get_template(template).render(style=Markup(_file("page.css")), **values)
 
 
 def _settings(records: Sequence[Record]) -> Table:
@@ -95,7 +84,7 @@ def _bench(bench: Bench, report: Report, links: Mapping[str, str]) -> dict[str, 
         "cost": [_sentence(each, links) for each in words.cost(points)],
         "masks": [_sentence(each, links) for each in words.masks(points)],
         "pairs": cells.html(pairs, links) if pairs.rows else "",
-        "claims": words.claims(_judged(bench, report)),
+        "claims": words.claims(judged(points)),
         "figures": [
             (picture, Markup(drawing))
             for picture, drawing in report.pictures
@@ -109,16 +98,5 @@ def _sized(picture: Picture) -> bool:
     return picture.name.startswith("bytes")
 
 
-def _judged(bench: Bench, report: Report) -> Iterator[Judged]:
-    points = report.benches[bench]
-    yield from judged(bench, report.compared[bench])
-    yield from judged_scores(points)
-    yield from (each for _, _, each in judged_areas(points))
-
-
 def _sentence(parts: words.Sentence, links: Mapping[str, str]) -> Markup:
     return Markup("").join(cells.linked(part if isinstance(part, str) else part.label, links) for part in parts)
-
-
-def _file(name: str) -> str:
-    return resources.files("one_layer.report.page").joinpath(name).read_text("utf-8")

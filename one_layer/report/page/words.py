@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from one_layer.report import naming
 from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
-from one_layer.report.measures import MEASURES
+from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point
 from one_layer.report.tables import Table, score, score_cells
@@ -32,7 +32,7 @@ def shared(configs: Sequence[naming.Config]) -> str:
     """What all runs of a report have, in words: the task, what their models have in common, and keys that have one value."""
     first, *others = configs
     keys = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
-    common = [naming.without_folder(part) for part in naming.common(configs).split("; ") if part]
+    common = naming.common(configs).split("; ")
     said = {"model.d_model", "model.ffn"} if naming.shape(first) in common else set()
     if any(config.get("model.weights") == "dense" for config in configs):
         said |= {"model.keep"}  # a dense model has no masks
@@ -40,7 +40,7 @@ def shared(configs: Sequence[naming.Config]) -> str:
     task = [str(keys["task"]).replace("_", " ")] if "task" in keys else []
     languages = [str(keys.get(f"data.{side}_language") or "") for side in ("source", "target")]
     pair = [" to ".join(languages)] * (all(languages) and keys.get("task") == "translation")
-    return ", ".join([*task, *pair, *common, *words])
+    return ", ".join(filter(None, [*task, *pair, *common, *words]))
 
 
 def cost(points: Sequence[Point]) -> list[Sentence]:
@@ -66,14 +66,13 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
 
 def size(point: Point) -> str:
     """The bytes of a model for people, and whether a file has them."""
-    if point.bytes is None:
+    if not point.bytes:
         return "no file measured"
-    count, is_file = point.bytes
-    return f"{megabytes(count)}{'' if is_file else ' (weights counted; no file)'}"
+    return f"{megabytes(point.bytes)}{'' if point.is_file else ' (weights counted; no file)'}"
 
 
 def _unit(point: Point) -> str:
-    return MEASURES[point.bench.measure].name
+    return MEASURES[point.bench.measure]
 
 
 def _costs(point: Point) -> str:
@@ -81,28 +80,23 @@ def _costs(point: Point) -> str:
     time = "its time is not known" if known is None else f"took {duration(known)} of training"
     unknown = any(each["train_seconds"] is None for record in point.records for each in record.sources)
     more = ", without those of the runs that it begins with" if unknown and known is not None else ""
-    weight = "has no measured file" if point.bytes is None else f"has {size(point)}"
+    weight = f"has {size(point)}" if point.bytes else "has no measured file"
     return f"{weight} and {time}{more}"
 
 
 def masks(points: Sequence[Point]) -> list[Sentence]:
     """What do masks cost or gain against dense models, at equal bytes and at equal shape?"""
-    by_bytes, by_shape = at_equal_bytes(points), at_equal_shape(points)
-    return [_by_bytes(by_bytes, points), _by_shape(by_shape)]
+    return [_by_bytes(at_equal_bytes(points)), _by_shape(at_equal_shape(points))]
 
 
-def _by_bytes(found: EqualBytes, points: Sequence[Point]) -> Sentence:
+def _by_bytes(found: EqualBytes) -> Sentence:
     if not found.pairs:
         reason = "no dense model has so small a file" if found.smaller else "no model with masks has a file"
-        return ["At equal bytes: ", f"nothing to compare, {reason}."]
-    said = f"At equal bytes: masks are {_tally(found.pairs)}"
-    count = len(found.smaller)
-    smaller = (
-        f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
-        if count
-        else ""
-    )
-    return [f"{said}.{smaller}"]
+        return [f"At equal bytes: nothing to compare, {reason}."]
+    said = f"At equal bytes: masks are {_tally(found.pairs)}."
+    if count := len(found.smaller):
+        said += f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
+    return [said]
 
 
 def _by_shape(found: list[Pair]) -> Sentence:
@@ -111,7 +105,7 @@ def _by_shape(found: list[Pair]) -> Sentence:
     if len(found) == 1:
         pair = found[0]
         return [
-            f"At equal shape: {_change(pair)}, ",
+            f"At equal shape: {pair.difference.mean:+.3g} {_unit(pair.masks)}, ",
             pair.masks,
             " against ",
             pair.dense,
@@ -126,10 +120,6 @@ def _tally(pairs: Sequence[Pair]) -> str:
     parts = [f"{word} in {count}" for word, count in times.most_common()]
     mean = statistics.fmean(pair.difference.mean for pair in pairs)
     return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {_unit(pairs[0].masks)} on average)"
-
-
-def _change(pair: Pair) -> str:
-    return f"{pair.difference.mean:+.3g} {_unit(pair.masks)}"
 
 
 def pairs(points: Sequence[Point]) -> Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from one_layer.report.reservoir_claims import reservoir_claims
-from tests.report.made_runs import found, score_again, write_metrics, write_run, write_seeds
+from one_layer.report.claims import judged, tables
+from tests.report.made_runs import found, score_again, write_curve, write_run, write_seeds
 
 
 def test_claims_compare_scores_of_one_search(tmp_path):
@@ -14,10 +14,9 @@ def test_claims_compare_scores_of_one_search(tmp_path):
     for name, changes, score in (("plain", dense, 30.0), ("more", {**dense, "model.encoder_layers": "LRL"}, 35.0)):
         for folder in write_seeds(tmp_path / name, changes, score):
             score_again(folder, "best", score - 10, beam=1)
-    every = found(tmp_path)
-    rows = [row for row in reservoir_claims({every[0].bench: every}).rows if "test score" in row[1]]
-    assert [row[2:] for row in rows] == [["holds", "difference +5"]] * 2
-    assert len({row[1] for row in rows}) == 2  # and say which search
+    found_so = [each for each in judged(found(tmp_path)) if "test score" in each.claim]
+    assert [(each.verdict.value, each.seen) for each in found_so] == [("holds", "difference +5")] * 2
+    assert len({each.names for each in found_so}) == 2  # and say which search
 
 
 def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
@@ -25,12 +24,10 @@ def test_differences_of_nll_are_those_of_the_numbers_beside_them(tmp_path):
     dense = {"task": "causal_lm", "model.weights": "dense", "model.encoder_layers": "LL"}
     for layers, nll in (("LL", 2.0), ("LRL", 1.0)):
         changes = {**dense, "model.encoder_layers": layers}
-        lines = [{"step": step, "seconds": step, "train/flops": step, "valid/nll": nll} for step in (50, 100)]
         for folder in write_seeds(tmp_path / layers, changes, 0.0, test={"test": {"nll": nll}}):
-            write_metrics(folder, lines)
-    every = found(tmp_path)
-    rows = reservoir_claims({every[0].bench: every}).rows
-    assert len(rows) == 3 and all(row[2] == "holds" and "difference -1" in row[3] for row in rows)
+            write_curve(folder, {50: nll, 100: nll})
+    seen = [(each.verdict.value, "difference -1" in each.seen) for each in judged(found(tmp_path))]
+    assert seen == [("holds", True)] * 3
 
 
 def test_areas_on_two_texts_are_two_claims(tmp_path):
@@ -42,17 +39,13 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
             valid = {"select": "bleu", "score": 1.0, "step": 100}
             changes = {**dense, "model.encoder_layers": layers, "data.source_language": text}
             score = 10 + gain * (layers == "LRL")
-            lines = [
-                {"step": step, "seconds": step, "train/flops": step, "valid/nll": 1.0, "valid/bleu": score}
-                for step in (50, 100)
-            ]
             for folder in write_seeds(tmp_path / f"{text} {layers}", changes, 30.0, data=data, valid=valid):
-                write_metrics(folder, lines)
+                write_curve(folder, {50: score, 100: score}, "bleu")
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)
     letters = {"valid here": "A", "valid there": "B"}
-    rows = [row for row in reservoir_claims(benches, letters).rows if "operations" in row[1]]
+    rows = [row for row in tables(benches, letters)[1].rows if "operations" in row[1]]
     assert {row[0]: row[2] for row in rows} == {"validation text A": "holds", "validation text B": "does not hold"}
 
 
@@ -75,22 +68,10 @@ def test_paper_b_s_claims_follow_the_points(tmp_path, lead, gain, better, area, 
     }
     for name, (changes, times) in models.items():
         valid = {"select": "bleu", "score": 1.0, "step": 100}
-        lines = [
-            {
-                "step": step,
-                "seconds": step,
-                "train/flops": step,
-                "valid/nll": 1.0,
-                "valid/bleu": 10 * (1 + times * gain),
-            }
-            for step in (50, 100)
-        ]
         for folder in write_seeds(tmp_path / name, changes, 30.0 + times * lead, valid=valid):
-            write_metrics(folder, lines)
+            write_curve(folder, dict.fromkeys((50, 100), 10 * (1 + times * gain)), "bleu")
     write_run(tmp_path / "other rate", {**dense, "optim.lr": 0.1}, 90.0)
-    every = found(tmp_path)
-    verdicts = {row[1].partition(":")[0]: row[2] for row in reservoir_claims({every[0].bench: every}).rows}
-    assert verdicts == {
+    assert {each.claim: each.verdict.value for each in judged(found(tmp_path)) if each.paper == "B"} == {
         "reservoirs improve the test score": better,
         "reservoirs have a better area under the convergence curve by operations": area,
         "reservoirs have a better area under the convergence curve by seconds": area,

@@ -1,0 +1,63 @@
+"""The table of all runs: state, scores, cost and the best update."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from one_layer.report.point import Bench, Point
+from one_layer.report.reading import Record
+from one_layer.report.tables import Table
+from one_layer.runs.convergence import merit
+
+_OFTEN = 4  # a score that fewer than one run in four has stands at the end of the table
+
+
+def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping[Bench, Sequence[Point]]) -> Table:
+    """A row for each run: its scores by the best checkpoint, and the bytes of its model, which are those of a file or counted."""
+    scores: dict[Bench, dict[Path, float]] = {}
+    sizes: dict[Path, int] = {}
+    for point in (point for points in benches.values() for point in points if point.whole):
+        for record, value in zip(point.records, point.values, strict=True):
+            scores.setdefault(point.bench, {}).setdefault(record.folder, value)
+            if point.bytes:
+                sizes.setdefault(record.folder, point.bytes)
+    often = [bench for bench in benches if _OFTEN * len(scores.get(bench, {})) >= len(records)]
+    seldom = [bench for bench in benches if bench in scores and bench not in often]
+
+    def cells(record: Record, benches: Sequence[Bench]) -> list[str]:
+        return [
+            bench.shown(scores[bench][record.folder]) if record.folder in scores[bench] else "" for bench in benches
+        ]
+
+    first = next((bench for bench in benches if bench in scores), None)
+
+    def rank(record: Record) -> float:
+        if first is None or record.folder not in scores[first]:
+            return -math.inf
+        return merit(first.measure, scores[first][record.folder])
+
+    rows = []
+    for record in sorted(records, key=rank, reverse=True):
+        result, size = record.result, sizes.get(record.folder)
+        minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
+        best = str(result.get("valid", {}).get("step", ""))
+        state = "scored" if record.imported else record.doing.state  # another program trained it
+        cost = [f"{size / 1e6:.3f}" if size else "", minutes, best, str(_updates(record) or "")]
+        rows.append([names[record.folder], state, *cells(record, often), *cost, *cells(record, seldom)])
+    columns = ["run", "state", *(bench.title for bench in often), "MB", "minutes", "best update", "of"]
+    columns += [bench.title for bench in seldom]
+    caption = (
+        "Scores of the best checkpoint by the score on the validation text. MB: the file, or the weights counted where there is none. "
+        "Minutes are those of the run alone."
+    )
+    return Table("All runs", caption, columns, rows)
+
+
+def _updates(record: Record) -> int | None:
+    """The updates that a run made, or of one that has not finished those that it will make, as far as it is known."""
+    if not record.result:
+        return record.doing.progress.updates
+    made: int | None = record.result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)
+    return made
