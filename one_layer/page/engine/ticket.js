@@ -1,5 +1,6 @@
 /** A ticket: a whole trained model, read from a stranger's bytes as `one_layer.tickets.content.from_file` reads it. */
 import { codeSize, numbersIn } from "./codecs.js";
+import { checkDrawing, checkWork } from "./limits.js";
 import { FAMILIES, readModel, refuseIf } from "./config.js";
 import { Container, sizeOf, utf8 } from "./container.js";
 import { hasExactly, isObject, numberOf, readJson } from "./json.js";
@@ -11,7 +12,6 @@ import { INVERSE, readData, readEvaluation, readTraining } from "./settings.js";
 
 const METADATA = ["task", "seed", "step", "model", "data", "evaluation", "format", "version", "codecs", "text", "random", "training"];
 const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_row", "checksum"];
-const MOST_ORTHOGONAL = 2 ** 37, MOST_ROWS = 2 ** 14;
 const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
 
 /**
@@ -32,6 +32,7 @@ const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 4
 export function openTicket(bytes, draws = new Map()) {
   const file = new Container(bytes), { metadata } = file;
   const settings = readSettings(metadata), { config, seed } = settings;
+  checkWork(settings.task, config, settings.data, settings.evaluation);
   const parts = partsOf(config);
   if (!parts.some(({ collection }) => collection === "params")) throw new Refused("model.keep is 1, so there are no masks and nothing was trained");
   checkSize(parts, file);
@@ -121,16 +122,6 @@ function readRecipes(metadata, parts, lightweight) {
     found.set(role, { ...entry, scale: numberOf(entry.scale) });
   }
   return found;
-}
-
-/** Throws `Refused` for orthogonal matrices that would take long to draw. @param {import("./random.js").Recipe[]} recipes */
-function checkDrawing(recipes) {
-  const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (Array.isArray(layers) ? layers.length : (layers ?? 1));
-  for (const { scheme, shape } of recipes) {
-    if (scheme === "orthogonal" && Math.max(...shape) > MOST_ROWS) throw new Refused(`an orthogonal matrix of ${shape.join(" x ")} has more than ${MOST_ROWS} rows or columns`);
-  }
-  const work = recipes.filter(({ scheme }) => scheme === "orthogonal").reduce((sum, recipe) => sum + each(recipe), 0);
-  if (work > MOST_ORTHOGONAL) throw new Refused(`its orthogonal matrices would take ${work} multiplications to draw`);
 }
 
 function checkRecipe(entry) {
