@@ -25,9 +25,9 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_ids
-from one_layer.importers import gpt2, llama_options, llama_weights
-from one_layer.importers.config_json import read_config
-from one_layer.importers.llama_options import Options
+from one_layer.importers import gpt2, llama
+from one_layer.importers.config_json import ConfigJson
+from one_layer.importers.llama import Options
 from one_layer.importers.roberta import INDEX, sharded_state
 from one_layer.system.errors import UserError
 
@@ -42,19 +42,18 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     """
     folder = new_folder(workdir)
     check_files(source, "Llama or a GPT-2", INDEX)
-    path = source / "config.json"
-    given = read_config(path)
+    given = ConfigJson(source / "config.json")
     is_gpt2 = given.get("model_type") == "gpt2"
-    options = gpt2.read_options(path, given) if is_gpt2 else llama_options.read_options(path, given)
+    options = gpt2.read_options(given) if is_gpt2 else llama.read_options(given)
     state = sharded_state(source)
-    if not (options.tied or llama_weights.OUTPUT in state):
+    if not (options.tied or llama.OUTPUT in state):
         raise UserError(
-            f"{source} has no {llama_weights.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
+            f"{source} has no {llama.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
             "as it was written"
         )
     merges = read_merges(source)
     tokens = (*SPECIALS, *byte_level.pieces(merges))
-    table, named = (gpt2.EMBEDDING, gpt2.without_prefix(state)) if is_gpt2 else (llama_weights.EMBEDDING, state)
+    table, named = (gpt2.EMBEDDING, gpt2.without_prefix(state)) if is_gpt2 else (llama.EMBEDDING, state)
     rows = _rows(source, options, tokens, table, len(named.get(table, ())))
     vocabulary = Vocabulary(tokens)
     stated: dict[str, Any] = {"task": "causal_lm", "model.norm_position": "pre", "model.encoder_layers": 0}
@@ -79,9 +78,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
         )
     steps = Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
     config = run.model_config(len(tokens), len(tokens))
-    variables = (
-        gpt2.convert(state, config, rows) if is_gpt2 else llama_weights.convert(state, config, rows, options.key_heads)
-    )
+    variables = gpt2.convert(state, config, rows) if is_gpt2 else llama.convert(state, config, rows, options.key_heads)
     write_run(run, TextAssets(vocabulary, vocabulary, steps, steps), variables, folder)
     if absent := [token for token, row in zip(tokens, rows, strict=True) if row is None]:
         log.info("the rows of %s are zeros: the folder has no such tokens", ", ".join(absent))

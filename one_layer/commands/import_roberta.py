@@ -25,9 +25,10 @@ from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.importers.parameters import StateDict
 from one_layer.importers.roberta import roberta_state
 from one_layer.importers.roberta_options import Options, read_options
-from one_layer.importers.roberta_weights import StateDict, convert
+from one_layer.importers.roberta_weights import convert
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import TASKS

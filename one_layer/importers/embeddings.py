@@ -20,8 +20,8 @@ from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.importers.fairseq import StateDict
 from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
+from one_layer.importers.parameters import StateDict
 from one_layer.importers.roberta import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.materializing import materialize

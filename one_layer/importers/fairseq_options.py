@@ -1,4 +1,4 @@
-"""Converts what a fairseq checkpoint says about its model into fields of `ModelConfig`, and back.
+"""Converts what a fairseq checkpoint says about its model into fields of `ModelConfig`.
 
 Sizes and sharing are read from the tensors. Only the training options give the rest (the heads, the fraction that masks keep). The
 options are those of fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9).
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.importers.fairseq import StateDict, check_translates
-from one_layer.models.config import ModelConfig
+from one_layer.importers.fairseq import SELECTIONS
+from one_layer.importers.parameters import StateDict
 from one_layer.system.errors import UserError
 
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
@@ -25,13 +25,6 @@ _SAME = {
     "activation_fn": "activation",
 }
 _SHARING = {"none": "none", "layer_weights": "weights", "layer_mask": "masks"}
-_SELECTIONS = {
-    "super_mask": "magnitude",
-    "topk": "score",
-    "threshold": "threshold",
-    "sigmoid_threshold": "sigmoid_threshold",
-    "signed_threshold": "signed_threshold",
-}
 _NORMS = {"masked_layernorm": "plain", "normal_layernorm": "affine", "normal_layernorm_no_learn": "frozen"}
 # Options that change the model, with the values that this project supports. `dynamic_scaling` is not supported: the paper's code
 # scales only the masks of the tables, while `ModelConfig.dynamic_scale` scales every mask.
@@ -39,7 +32,7 @@ _ONLY: dict[str, tuple[Any, ...]] = {
     "task": ("translation",),
     "activation_fn": ("relu", "gelu"),
     "share_mask": tuple(_SHARING),
-    "prune_method": tuple(_SELECTIONS),
+    "prune_method": tuple(SELECTIONS),
     "mask_layernorm_type": tuple(_NORMS),
     **dict.fromkeys(
         (
@@ -82,61 +75,6 @@ def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]
     if any(name.endswith(".scores") for name in state):
         return found | _masked(options, state)
     return found | {"weights": "dense", "sharing": "none", "embedding": "trained"}
-
-
-def write_options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
-    """Returns the options with which fairseq, or the paper's fork of it, builds this model. Raises: UserError if neither can."""
-    check_translates(config)
-    if config.masked and config.dynamic_scale:
-        raise UserError(
-            "model.dynamic_scale is True, which cannot be exported: the paper's code scales only the masks of tables; export a "
-            "model with model.dynamic_scale=False"
-        )
-    if config.activation not in _ONLY["activation_fn"]:
-        raise UserError(
-            f"model.activation is {config.activation!r}; only {' and '.join(_ONLY['activation_fn'])} can be exported"
-        )
-    options: dict[str, Any] = {"task": "translation", "source_lang": languages[0], "target_lang": languages[1]}
-    for stack in ("encoder", "decoder"):
-        options[f"{stack}_embed_dim"] = config.d_model
-        options[f"{stack}_ffn_embed_dim"] = config.ffn
-        options[f"{stack}_attention_heads"] = config.heads
-        options[f"{stack}_layers"] = config.depth(stack)
-        options[f"{stack}_normalize_before"] = options[f"{stack}_learned_pos"] = False
-    options |= {theirs: getattr(config, ours) for theirs, ours in _SAME.items()}
-    options |= {
-        "arch": "masked_transformer" if config.masked else "transformer",
-        "share_all_embeddings": config.shared_embedding,
-        "share_decoder_input_output_embed": True,
-        "left_pad_source": True,
-        "left_pad_target": False,
-        "max_source_positions": 1024,
-        "max_target_positions": 1024,
-    }
-    return options | (_masked_options(config) if config.masked else {})
-
-
-def _masked_options(config: ModelConfig) -> dict[str, Any]:
-    def theirs(names: dict[str, str], value: str | None) -> str:
-        return next(name for name, ours in names.items() if ours == value)
-
-    return {
-        "share_mask": theirs(_SHARING, config.sharing),
-        "prune_method": theirs(_SELECTIONS, config.selection),
-        "prune_ratio": config.threshold if config.selection.endswith("threshold") else config.keep,
-        "mask_layernorm_type": theirs(_NORMS, config.norm),
-        "need_bias": config.bias,
-        "share_bias": False,
-        "embed_no_mask": config.embedding != "masked",
-        "dynamic_scaling": False,
-        "weight_trainable": False,
-        # Initialisation, which has no effect because the file holds all values.
-        "init": "kaiming_uniform",
-        "scale_fan": False,
-        "init_embedding_seperate": False,  # the fork's own spelling
-        "mask_init": "standard",
-        "mask_constant": 0.0,
-    }
 
 
 def _refuse(options: Mapping[str, Any]) -> None:
@@ -193,7 +131,7 @@ def _selection(options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the fields that say how masks are made, as far as the options give them."""
     found: dict[str, Any] = {}
     if options.get("prune_method") is not None:
-        found["selection"] = _SELECTIONS[options["prune_method"]]
+        found["selection"] = SELECTIONS[options["prune_method"]]
     if options.get("prune_ratio") is not None:
         beyond = found.get("selection", "magnitude").endswith("threshold")
         found["threshold" if beyond else "keep"] = float(options["prune_ratio"])

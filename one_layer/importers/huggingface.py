@@ -13,8 +13,7 @@ from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.stream_corpus import unit_of
 from one_layer.data.text.assets import TextAssets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.importers import llama_weights, roberta_weights, translation_weights
-from one_layer.importers.llama_options import write_options as llama_options
+from one_layer.importers import llama, roberta_weights, translation_weights
 from one_layer.importers.roberta_options import write_options as roberta_options
 from one_layer.importers.tokenizer_json import write_tokenizer
 from one_layer.system.errors import UserError
@@ -32,9 +31,9 @@ def write(model: TrainedModel, folder: Path) -> None:
 
 
 def _llama(model: TrainedModel, folder: Path) -> None:
-    state = llama_weights.export(model.config, model.variables)
+    state = llama.export(model.config, model.variables)
     context = model.data.block
-    _save(folder, state, llama_options(model.config, context))
+    _save(folder, state, llama.write_options(model.config, context))
     write_tokenizer(unit_of(model.data, model.assets), model.assets.codes, context, folder)
     if model.assets.codes is not None:
         _merges(model.assets, folder)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
-from one_layer.importers.config_json import ACTIVATIONS, activation, positive, read_config, refuse_others, whole
+from one_layer.importers.config_json import ACTIVATIONS, ConfigJson
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
@@ -49,7 +49,7 @@ class Options(NamedTuple):
 
 def read_options(path: Path) -> Options:
     """Reads a config.json. Raises: UserError of one sentence for a file that is missing, damaged or of another architecture."""
-    options = read_config(path)
+    options = ConfigJson(path)
     kinds = options.get("architectures") or ["RobertaModel"]
     kind = str(kinds[0]) if isinstance(kinds, list) else str(kinds)
     if options.get("model_type") != "roberta" or kind not in _TASKS:
@@ -57,23 +57,19 @@ def read_options(path: Path) -> Options:
             f"{path} describes a model of the type {options.get('model_type')!r:.60}, with the architecture {kind:.100}; known is the "
             f"type 'roberta', with {', '.join(_TASKS)}"
         )
-    refuse_others(path, "RoBERTa", {name: (options.get(name, value), value) for name, value in _ALWAYS.items()})
+    options.refuse_others("RoBERTa", _ALWAYS)
     task = _TASKS[kind]
-    model: dict[str, Any] = {key: whole(path, name, options.get(name)) for key, name in _SIZES.items()}
-    model |= {
-        "max_positions": whole(path, "max_position_embeddings", options.get("max_position_embeddings")) - PAD - 1,
-        "decoder_layers": 0,
-    }
-    model |= {"activation": activation(path, "hidden_act", options.get("hidden_act", "gelu"))}
-    model |= {"norm_epsilon": positive(path, "layer_norm_eps", options.get("layer_norm_eps", 1e-12))}
+    model: dict[str, Any] = {key: options.whole(name) for key, name in _SIZES.items()}
+    model |= {"max_positions": options.whole("max_position_embeddings") - PAD - 1, "decoder_layers": 0}
+    model |= {"activation": options.activation("hidden_act", "gelu")}
+    model |= {"norm_epsilon": options.positive("layer_norm_eps", 1e-12)}
     model |= {"positions": "learned", "embedding_norm": True, "norm": "affine", "bias": True}
     hidden = options.get("hidden_dropout_prob", 0.1)
     dropout = {"dropout": hidden, "attention_dropout": options.get("attention_probs_dropout_prob", 0.1)}
     if task == "classification":
         given = options.get("classifier_dropout")
         dropout["head_dropout"] = hidden if given is None else given
-    vocabulary = whole(path, "vocab_size", options.get("vocab_size"))
-    return Options(task, model, dropout, vocabulary, _labels(path, options, task))
+    return Options(task, model, dropout, options.whole("vocab_size"), _labels(options, task))
 
 
 def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -102,16 +98,16 @@ def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str
     return options
 
 
-def _labels(path: Path, options: dict[str, Any], task: str) -> tuple[str, ...]:
+def _labels(options: ConfigJson, task: str) -> tuple[str, ...]:
     if task != "classification":
         return ()
     if (problem := options.get("problem_type")) not in (None, "single_label_classification"):
         raise UserError(
-            f"{path}: problem_type is {problem!r:.60}, but a classifier here gives each text exactly one label"
+            f"{options.path}: problem_type is {problem!r:.60}, but a classifier here gives each text exactly one label"
         )
     named = options.get("id2label") or {}
     if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
         raise UserError(
-            f"{path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
+            f"{options.path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
         )
     return tuple(str(named[str(number)]) for number in range(len(named)))

@@ -7,12 +7,23 @@ are added. The texts here have one type, so reading adds the vector of type 0 to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.importers.by_layer import Path, StateDict, Variables, check_state, exact, variables_of
+from one_layer.importers.by_layer import Path, Variables, by_path, exact
+from one_layer.importers.parameters import (
+    Entry,
+    StateDict,
+    check_fields,
+    check_folder,
+    of_module,
+    places,
+    read,
+    variables_of,
+    written,
+)
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
@@ -45,20 +56,6 @@ _TIED = {"lm_head.decoder.weight": "embeddings.word_embeddings.weight", "lm_head
 _UNUSED = ("embeddings.position_ids", "embeddings.token_type_ids", "pooler.dense.weight", "pooler.dense.bias")
 
 
-class Entry(NamedTuple):
-    """A tensor of the file, its shape there, and where it is here: the path of its module, its leaf, and the place of its layer."""
-
-    name: str
-    shape: tuple[int, ...]
-    module: Path
-    leaf: str
-    place: int | None = None
-
-    @property
-    def transposed(self) -> bool:
-        return self.leaf == "kernel" and not self.module[0].endswith("embedding")
-
-
 def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables, list[str]]:
     """The variables of `config`, float32 NumPy arrays, and lines for people about what was left out or is new.
 
@@ -75,21 +72,16 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
         )
     state, report = _plain(state)
     wanted = list(entries(config))
-    head = [each for each in wanted if each.module[0].startswith("head_")]
+    head = [each for each in wanted if each.path[0].startswith("head_")]
     if not any(each.name in state for each in head):
         wanted = [each for each in wanted if each not in head]
         report.append("the head is new: the file has none")
-    check_state(state, {each.name: each.shape for each in wanted})
-    sources: dict[Path, list[Entry]] = {}
-    for each in wanted:
-        sources.setdefault((*each.module, each.leaf), []).append(each)
-    known = shapes(config)
-    drawn = {} if all(path[1:] in sources for path in known) else flatten_dict(initialize(config, seed))
-    found = {
-        path: _read(state, sources[path[1:]]) if path[1:] in sources else np.asarray(drawn[path]) for path in known
-    }
-    assert {path: array.shape for path, array in found.items()} == known
-    return variables_of(found), report
+    check_folder(state, {each.name: each.shape for each in wanted})
+    found, known = read(state, wanted), shapes(config)
+    drawn = {} if all(path[1:] in found for path in known) else flatten_dict(initialize(config, seed))
+    arrays = {path: found[path[1:]] if path[1:] in found else np.asarray(drawn[path]) for path in known}
+    assert {path: array.shape for path, array in arrays.items()} == known
+    return variables_of(arrays), report
 
 
 def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -99,15 +91,8 @@ def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.nd
     Raises: UserError for a model that RoBERTa's encoder cannot compute.
     """
     _check(config)
-    arrays = {path[1:]: leaf for path, leaf in flatten_dict(exact(config, variables)).items()}
-    state = {_TYPES: np.zeros((1, config.d_model), np.float32)}
-    for each in entries(config):
-        array = arrays.get((*each.module, each.leaf))
-        if array is None:
-            array = np.ones(each.shape) if each.leaf == "scale" else np.zeros(each.shape)
-        elif each.place is not None and np.ndim(array) > len(each.shape):
-            array = array[each.place]
-        state[each.name] = np.array(np.transpose(array) if each.transposed else array, np.float32, order="C")
+    state = written(by_path(exact(config, variables)), entries(config))
+    state[_TYPES] = np.zeros((1, config.d_model), np.float32)
     headed = ("classifier.", "lm_head.")
     return {name if name.startswith(headed) else _PREFIX + name: array for name, array in state.items()}
 
@@ -117,33 +102,15 @@ def entries(config: ModelConfig) -> Iterator[Entry]:
     d, ffn = config.d_model, config.ffn
     sizes = {"word_embeddings": config.source_vocab, "position_embeddings": config.position_rows}
     for name, module in _EMBEDDINGS.items():
-        yield from _of_module(f"embeddings.{name}", module, (sizes.get(name, d), d))
-    stack = config.stack("encoder")
-    groups = {group.letter: group.name for group in stack.groups}
-    for number, letter in enumerate(stack.pattern):
-        place = stack.pattern[:number].count(letter)
+        yield from of_module(f"embeddings.{name}", module, (sizes.get(name, d), d))
+    for number, group, place in places(config, "encoder"):
         for name, inner in _LAYER.items():
             fan_in, fan_out = (ffn if inner == ("ffn_out",) else d), (ffn if inner == ("ffn_in",) else d)
-            module = ("encoder", groups[letter], *inner)
-            yield from _of_module(f"encoder.layer.{number}.{name}", module, (fan_out, fan_in), place)
+            yield from of_module(f"encoder.layer.{number}.{name}", (*group, *inner), (fan_out, fan_in), place)
     for name, module in _HEADS[str(config.family)].items():
-        yield from _of_module(name, module, (label_count(config) if name.endswith("out_proj") else d, d))
+        yield from of_module(name, module, (label_count(config) if name.endswith("out_proj") else d, d))
     if config.family == "masked_lm":
-        yield Entry("lm_head.bias", (config.source_vocab,), ("head_output",), "bias")
-
-
-def _of_module(name: str, module: Path, shape: tuple[int, int], place: int | None = None) -> Iterator[Entry]:
-    """The weight of a module and, but for tables, its bias."""
-    norm = module[-1] == "layer_norm"
-    yield Entry(f"{name}.weight", shape[:1] if norm else shape, module, "scale" if norm else "kernel", place)
-    if not module[0].endswith("embedding"):
-        yield Entry(f"{name}.bias", shape[:1], module, "bias", place)
-
-
-def _read(state: StateDict, sources: list[Entry]) -> Float32[np.ndarray, "..."]:
-    layers = [np.asarray(state[each.name], np.float32) for each in sources]
-    oriented = [layer.T if each.transposed else layer for layer, each in zip(layers, sources, strict=True)]
-    return np.stack(oriented) if sources[0].place is not None else np.ascontiguousarray(oriented[0])
+        yield Entry("lm_head.bias", (config.source_vocab,), ("head_output", "bias"))
 
 
 def _plain(given: StateDict) -> tuple[dict[str, np.ndarray], list[str]]:
@@ -176,9 +143,4 @@ def _check(config: ModelConfig) -> None:
     }
     if "R" in config.stack("encoder").pattern:
         needed["reservoir"] = ("transformer",)
-    for name, values in needed.items():
-        if getattr(config, name) not in values:
-            raise UserError(
-                f"model.{name} is {getattr(config, name)!r:.200}, but a model in RoBERTa's format has "
-                f"{' or '.join(map(str, values))}"
-            )
+    check_fields(config, needed, "a model in RoBERTa's format")

@@ -17,7 +17,6 @@ from one_layer.importers.by_layer import (
     POSITIONS,
     Variables,
     check_blocks,
-    check_epsilon,
     exact,
     has_rms,
     layers,
@@ -26,6 +25,7 @@ from one_layer.importers.by_layer import (
 )
 from one_layer.importers.config_json import ACTIVATIONS
 from one_layer.importers.fairseq import MODULES
+from one_layer.importers.parameters import check_fields
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -107,7 +107,7 @@ def options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
 def class_of(config: ModelConfig) -> str:
     """The name of the class. Raises: UserError for a model that no class of transformers computes."""
     check_blocks(config, "huggingface")
-    check_epsilon(config, "the translation models of transformers")
+    check_fields(config, {"norm_epsilon": (1e-5,)}, "a translation model of transformers")
     if config.modern or has_rms(config):
         raise UserError(
             f"model.block is {config.block} and model.norm {config.norm}, but no translation model of transformers has such layers; give "

@@ -48,7 +48,7 @@ def changed(name, array):
         ({"tokens": (*TOKENS[:-1], "<other>")}, r"vocab\.json has no token <mask>, which masked language models need"),
         (
             {"state": tensors("classifier")},
-            r"do not fit the model of config\.json: unknown: classifier\.dense\.bias \[8\], ",
+            r"do not fit this model: unknown: classifier\.dense\.bias \[8\], ",
         ),
         (
             {"state": changed("lm_head.bias", np.zeros(3, np.float32))},
