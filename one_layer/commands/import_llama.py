@@ -28,7 +28,7 @@ from one_layer.data.text.vocabulary_json import read_ids
 from one_layer.importers import gpt2, llama
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.llama import Options
-from one_layer.importers.roberta import INDEX, sharded_state
+from one_layer.importers.safetensors_files import folder_state
 from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -41,11 +41,11 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     Raises: UserError for a folder or a value that cannot be imported.
     """
     folder = new_folder(workdir)
-    check_files(source, "Llama or a GPT-2", INDEX)
+    check_files(source, "Llama or a GPT-2")
     given = ConfigJson(source / "config.json")
     is_gpt2 = given.get("model_type") == "gpt2"
     options = gpt2.read_options(given) if is_gpt2 else llama.read_options(given)
-    state = sharded_state(source)
+    state = folder_state(source)
     if not (options.tied or llama.OUTPUT in state):
         raise UserError(
             f"{source} has no {llama.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "

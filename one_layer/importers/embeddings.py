@@ -22,7 +22,7 @@ from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
 from one_layer.importers.parameters import StateDict
-from one_layer.importers.roberta import roberta_positions, roberta_table
+from one_layer.importers.safetensors_files import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import quantized
@@ -79,7 +79,7 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
     for name, side in sides.items():
         if model.embedding_source == "text":
             where = _path(model.embedding_path, side)
-            rows, _ = read_embeddings(where, side.vocabulary, model.d_model)
+            rows = read_embeddings(where, side.vocabulary, model.d_model)
         else:
             table = tables[model.embedding_source](side)
             where, rows = table.name, table.rows_of(side.vocabulary)

@@ -13,8 +13,7 @@ from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.stream_corpus import unit_of
 from one_layer.data.text.assets import TextAssets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.importers import llama, roberta_weights, translation_weights
-from one_layer.importers.roberta_options import write_options as roberta_options
+from one_layer.importers import llama, roberta, translation_weights
 from one_layer.importers.tokenizer_json import write_tokenizer
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
@@ -56,9 +55,9 @@ def _roberta(model: TrainedModel, folder: Path) -> None:
             f"the model of {model.source} reads text in another way than RoBERTa, whose tokens are pieces of byte-level BPE without "
             "tokenisation or lower-casing; only models with data.bpe_kind=byte-level can be exported"
         )
-    state = roberta_weights.export(model.variables, model.config)
+    state = roberta.export(model.variables, model.config)
     labels = model.assets.target_vocabulary.tokens[len(SPECIALS) :] if model.task == "classification" else ()
-    _save(folder, state, roberta_options(model.config, labels))
+    _save(folder, state, roberta.write_options(model.config, labels))
     _merges(model.assets, folder)
 
 

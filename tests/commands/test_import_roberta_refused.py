@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from one_layer.importers import roberta_weights
+from one_layer.importers import roberta
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from tests.tiny_roberta import CLASSIFIER, FFN, TOKENS, D, tensors
@@ -133,4 +133,4 @@ def test_models_that_are_no_roberta_are_not_written(changes, message):
         10, 10, **{**small, "weights": "dense", "positions": "learned", "embedding_norm": True, **changes}
     )
     with pytest.raises(UserError, match=message):
-        roberta_weights.export({"params": {}, "random": {}}, config)
+        roberta.export({"params": {}, "random": {}}, config)

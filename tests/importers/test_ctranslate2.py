@@ -12,7 +12,7 @@ import pytest
 
 from one_layer import tickets
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.importers import ctranslate2_weights, engines
+from one_layer.importers import ctranslate2, engines
 from one_layer.models import ModelConfig, build
 from one_layer.models.inputs import embedded, positions
 from one_layer.system.errors import UserError
@@ -80,7 +80,7 @@ def read(path):
 
 def test_matrices_are_random_weights_under_their_masks(tmp_path):
     model = restored(POST, tmp_path)
-    found = ctranslate2_weights.arrays(model.config, model.variables)
+    found = ctranslate2.arrays(model.config, model.variables)
     for stack, count in (("encoder", 2), ("decoder", 3)):
         for layer in range(count):
 
@@ -99,7 +99,7 @@ def test_matrices_are_random_weights_under_their_masks(tmp_path):
 
 
 def test_positions_are_counted_as_the_model_counts_them(tmp_path):
-    found = ctranslate2_weights.arrays(POST, restored(POST, tmp_path).variables)["encoder/position_encodings/encodings"]
+    found = ctranslate2.arrays(POST, restored(POST, tmp_path).variables)["encoder/position_encodings/encodings"]
     ours = embedded(jnp.zeros((12, 8)), SOURCE, positions(SOURCE), SOURCE.shape[1])
     np.testing.assert_array_equal(found[:4], ours[0])
 
@@ -110,16 +110,16 @@ def test_what_the_engine_lacks_is_refused_by_name(block):
     with pytest.raises(
         UserError, match=f"model.encoder_layers is 'SRS' with model.reservoir={block}, but the format ctranslate2"
     ):
-        ctranslate2_weights.check(config)
+        ctranslate2.check(config)
 
 
 def test_other_models_are_refused():
     mixed = POST.replace(block="modern", norm_position="pre", norm="plain", encoder_layers="LS")
     with pytest.raises(UserError, match=r"norms of several kinds \(plain, rms\)"):
-        ctranslate2_weights.check(mixed)
+        ctranslate2.check(mixed)
     causal = ModelConfig(14, 14, **{**SIZES, "encoder_layers": 0}, family="decoder")
     with pytest.raises(UserError, match="is a decoder of 3 layers, but --format=ctranslate2 is for translation models"):
-        ctranslate2_weights.check(causal)
+        ctranslate2.check(causal)
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
@@ -175,7 +175,7 @@ def test_a_shipped_ticket_translates_alike(tmp_path):
 def test_the_file_holds_the_arrays(exported):
     model, _, folder = exported
     found, aliases = read(folder / "model.bin")
-    for name, array in ctranslate2_weights.arrays(model.config, model.variables).items():
+    for name, array in ctranslate2.arrays(model.config, model.variables).items():
         np.testing.assert_array_equal(found[aliases.get(name, name)], array)
     assert json.loads((folder / "config.json").read_text())["decoder_start_token"] == "</s>"
 
@@ -185,7 +185,7 @@ def test_eight_bits(tmp_path):
     model = restored(POST, tmp_path)
     engines.export(model, "ctranslate2", tmp_path / "out", "int8")
     found, _ = read(tmp_path / "out" / "model.bin")
-    whole = ctranslate2_weights.arrays(model.config, model.variables)
+    whole = ctranslate2.arrays(model.config, model.variables)
     name = "encoder/layer_1/ffn/linear_0/weight"
     assert found[name].dtype == np.int8
     error = found[name] / found[f"{name}_scale"][:, None] - whole[name]

@@ -15,7 +15,6 @@ from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers import embeddings
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables, table_sides
-from one_layer.importers.text_embeddings import write_embeddings
 from one_layer.layers.materializing import materialize
 from one_layer.models import pretrained_tables
 from one_layer.runs.restore import restore_run
@@ -23,7 +22,7 @@ from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.training.train import train
 from tests import tiny
-from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
+from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits, write
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +130,7 @@ def test_special_rows_are_included_and_the_count_is_logged(dense, caplog):
 
 @pytest.mark.parametrize("tokens", [["nirgends"], [*SPECIALS, "nirgends"]])
 def test_a_file_without_a_token_of_the_vocabulary_is_refused(tmp_path, tokens):
-    write_embeddings(tmp_path / "emb.txt", tokens, normal(len(tokens)))
+    write(tmp_path / "emb.txt", tokens, normal(len(tokens)))
     with pytest.raises(UserError, match=r"emb\.txt has none of the 3 types of the model's vocabulary for source_embed"):
         rows_from("text", tmp_path / "emb.txt")
 
