@@ -25,7 +25,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -33,19 +33,18 @@ from pathlib import Path
 from one_layer.cli.command import parser_of, positive
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
-from one_layer.data.preparation.markup import segments
+from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest, write_pairs
+from one_layer.data.preparation.markup import both_sides, segments, why_left_out
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.sources.pairs import one_line
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.cleaning import LengthFilter
-from one_layer.data.text.lines import read_lines, stream_parallel
+from one_layer.data.text.lines import stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
-from one_layer.system.files import replacing, write_atomically
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +80,6 @@ TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
 TFDS_NAME = "wmt14_translate/de-en"
-LENGTHS = LengthFilter(250)
 VALID_EVERY = 100
 
 Sources = list[tuple[Archive, str]]
@@ -113,7 +111,7 @@ def prepare(
             extract(path, [f"{name}.{language}" for language in LANGUAGES], Path(place))
             for path, (_, name) in zip(paths[:-1], training, strict=True)
         ]
-        scored = _test_lines(extract(paths[-1], list(TEST_FILES), Path(place)))
+        scored = both_sides(extract(paths[-1], list(TEST_FILES), Path(place)), segments)
         pairs = chain.from_iterable(stream_parallel(source, target) for source, target in raw)
         _write_all(out, [name for _, name in training], paths, merges, pairs, scored)
 
@@ -138,7 +136,7 @@ def _write_all(
     paths: list[Path],
     merges: int,
     pairs: Iterable[tuple[str, str]],
-    test: list[list[str]],
+    test: Sequence[list[str]],
 ) -> None:
     """Writes all files, from the raw training pairs and both sides of the test set.
 
@@ -155,14 +153,11 @@ def _write_all(
     source, target = (replace(step, codes=codes) for step in steps)
     for name, (sides, _) in words.items():
         pieces = streaming.subwords(sides, len(raw[name][0]), (source, target))
-        outputs += _write_kept(out, name, zip(*pieces, strict=True), counts)
-    for step, side in zip((source, target), test, strict=True):
-        outputs.append(out / f"test.{step.language}")
-        write_atomically(outputs[-1], "".join(f"{line}\n" for line in replace(step, normalize=False).apply(side)))
+        outputs += write_pairs(out, name, LANGUAGES, _kept(zip(*pieces, strict=True), name, counts))
+    scored = [replace(step, normalize=False).apply(side) for step, side in zip((source, target), test, strict=True)]
+    outputs += write_pairs(out, "test", LANGUAGES, zip(*scored, strict=True))
     counts["test"] = len(test[0])
-    facts = {"corpus": "WMT14 en-de", "training": training, "merges": merges, "pairs": counts}
-    write_manifest(out, read, outputs, facts)
-    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    write_manifest(out, read, outputs, counts, corpus="WMT14 en-de", training=training, merges=merges)
 
 
 def _parts(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[Spill, Spill]]:
@@ -175,26 +170,13 @@ def _parts(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[Spill, Spill]]:
     return parts
 
 
-def _write_kept(out: Path, name: str, pairs: Iterable[tuple[str, str]], counts: Counter[str]) -> list[Path]:
-    """Writes the pairs of a part that the filter keeps, and adds to `counts` how many it kept, and how many it left out and why."""
-    paths = [out / f"{name}.{language}" for language in LANGUAGES]
-    with replacing(paths[0]) as source, replacing(paths[1]) as target:
-        for pair in pairs:
-            reason = LENGTHS.reason(*pair)
-            counts[reason or name] += 1
-            if not reason:
-                source.write(f"{pair[0]}\n".encode())
-                target.write(f"{pair[1]}\n".encode())
-    return paths
-
-
-def _test_lines(paths: list[Path]) -> list[list[str]]:
-    source, target = (segments(read_lines(path), str(path)) for path in paths)
-    if len(source) != len(target):
-        raise UserError(
-            f"{paths[0]} has {len(source):,} segments, but {paths[1]} has {len(target):,}; give the published archive"
-        )
-    return [source, target]
+def _kept(pairs: Iterable[tuple[str, str]], name: str, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of a part that the filter keeps. Adds to `counts` how many it kept, and how many it left out and why."""
+    for pair in pairs:
+        reason = why_left_out(*pair, 250)
+        counts[reason or name] += 1
+        if not reason:
+            yield pair
 
 
 def main(argv: list[str]) -> None:

@@ -9,10 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Int32
 
 from one_layer.data.config import DataConfig
-from one_layer.data.sources.held_out import HeldOut
+from one_layer.data.sources.composed import HeldOut, Several, Taught
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
-from one_layer.data.sources.several import Several
-from one_layer.data.sources.taught import Taught
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import METASPACE, Preprocessing

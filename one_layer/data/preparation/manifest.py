@@ -1,8 +1,9 @@
-"""Writes the manifest of a prepared corpus: the checksum of every file, and the versions of the tools."""
+"""Writes the pairs of a prepared corpus, and its manifest: the checksum of every file, and the versions of the tools."""
 
 from __future__ import annotations
 
 import json
+import logging
 import platform
 from collections.abc import Iterable, Mapping
 from importlib import metadata
@@ -11,7 +12,9 @@ from typing import Any
 
 from one_layer.data.preparation.archives import sha256
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
+from one_layer.system.files import replacing, write_atomically
+
+log = logging.getLogger(__name__)
 
 TOOLS = ("sacremoses", "subword-nmt", "numpy")  # the version of each can change a prepared text
 NAME = "manifest.json"
@@ -43,11 +46,23 @@ def refuse_finished(folder: Path) -> None:
         raise UserError(f"{folder} already holds a prepared corpus; delete it or give another --out")
 
 
+def write_pairs(folder: Path, name: str, languages: tuple[str, str], pairs: Iterable[tuple[str, str]]) -> list[Path]:
+    """Writes {name}.{language} into `folder`, pair by pair, and returns the paths."""
+    paths = [folder / f"{name}.{language}" for language in languages]
+    with replacing(paths[0]) as source, replacing(paths[1]) as target:
+        for one, other in pairs:
+            source.write(f"{one}\n".encode())
+            target.write(f"{other}\n".encode())
+    return paths
+
+
 def write_manifest(
-    folder: Path, archives: Mapping[str, Any], outputs: Iterable[Path], facts: Mapping[str, Any]
+    folder: Path, archives: Mapping[str, Any], outputs: Iterable[Path], pairs: Mapping[str, int], **facts: Any
 ) -> None:
-    """Writes manifest.json into `folder`. `archives` are the `checksums` of the input, taken before it was read; `facts` holds the options
-    and the results, ready for JSON.
+    """Writes manifest.json into `folder`, and logs the numbers of `pairs`.
+
+    `archives` are the `checksums` of the input, taken before it was read; `facts` holds the options and other results, ready for JSON.
     """
-    content = {**facts, "archives": archives, "files": describe_files(outputs), "tools": tool_versions()}
-    write_atomically(folder / NAME, json.dumps(content, indent=1) + "\n")
+    content = {**facts, "pairs": pairs, "archives": archives, "files": describe_files(outputs)}
+    write_atomically(folder / NAME, json.dumps({**content, "tools": tool_versions()}, indent=1) + "\n")
+    log.info("%s: %s", folder, ", ".join(f"{name} {count:,}" for name, count in pairs.items()))

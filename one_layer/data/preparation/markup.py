@@ -1,9 +1,13 @@
-"""Extracts the text from the files of IWSLT and WMT. Their mark-up fills whole lines or encloses a line."""
+"""The text of the files of IWSLT and WMT, whose mark-up fills whole lines or encloses a line; and which pairs are left out."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+from one_layer.data.text.lines import read_lines
+from one_layer.data.text.vocabulary import split_tokens
 from one_layer.system.errors import UserError
 
 _LEFT_OUT = ("<url>", "<talkid>", "<keywords>")
@@ -12,7 +16,7 @@ _SEGMENT = re.compile(r'<seg id="[0-9]*">\s*')
 _SEGMENT_END = re.compile(r"\s*</seg>\s*")
 
 
-def talk_lines(lines: list[str]) -> list[str]:
+def talk_lines(lines: list[str], name: str) -> list[str]:
     """Returns the text of IWSLT's train.tags files: removes tags, and the lines with a talk's URL, number or keywords.
 
     Titles, descriptions and lines about a speaker stay, as in the literature.
@@ -36,3 +40,27 @@ def segments(lines: list[str], name: str) -> list[str]:
     if not found:
         raise UserError(f'{name} has no line with <seg id="...">; give a test set in XML or SGML')
     return found
+
+
+def both_sides(paths: Sequence[Path], text: Callable[[list[str], str], list[str]]) -> tuple[list[str], list[str]]:
+    """The `text` of the files of both languages. Raises: UserError if they have different numbers of lines of text."""
+    source, target = (text(read_lines(path), str(path)) for path in paths)
+    if len(source) != len(target):
+        raise UserError(
+            f"{paths[0]} has {len(source):,} lines of text, but {paths[1]} has {len(target):,}; "
+            "both must have the same number; give the published archive"
+        )
+    return source, target
+
+
+def why_left_out(source: str, target: str, most: int) -> str:
+    """Why Moses' clean-corpus-n leaves out a pair of tokenised lines ("empty", "long" or "ratio"), or "" if it keeps it.
+
+    It keeps a pair if both sides have 1 to `most` tokens and the longer side has at most 1.5 times as many as the shorter.
+    """
+    shorter, longer = sorted(len(split_tokens(line)) for line in (source, target))
+    if shorter == 0:
+        return "empty"
+    if longer > most:
+        return "long"
+    return "ratio" if longer > 1.5 * shorter else ""

@@ -89,8 +89,7 @@ class TextFiles(Source):
     """Parallel files, `{directory}/{name}.{language}`."""
 
     def read(self, name: str) -> Pairs:
-        source, target = [self._existing(name, path) for path in self._paths(name)]
-        return read_parallel(source, target)
+        return read_parallel(*self.files(name))
 
     def lines(self, name: str) -> ManyPairs:
         source, target = (Again(partial(stream_lines, path)) for path in self._paths(name))

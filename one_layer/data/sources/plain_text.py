@@ -15,8 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from one_layer.data.text.lines import how_to_convert, is_compressed
-from one_layer.data.text.no_text import BLOCK, check_text
+from one_layer.data.text.lines import BLOCK, check_text, how_to_convert, is_compressed
 from one_layer.system.errors import UserError
 
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from one_layer.data.text.lines import read_lines, split_lines
-from one_layer.data.text.no_text import BLOCK, check_text
+from one_layer.data.text.lines import BLOCK, check_text, read_lines, split_lines
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.sources.table import Table
-from one_layer.data.text.lines import read_lines, stream_lines
-from one_layer.data.text.no_text import check_text
+from one_layer.data.text.lines import check_text, read_lines, stream_lines
 from one_layer.data.text.streams import read_input
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.text_embeddings import read_embeddings
