@@ -55,9 +55,9 @@ def config(folder, **changes):
         ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
         ({"unit": "bpe", "bpe_kind": "byte-level"}, r"data\.unit=bpe needs data\.bpe_merges"),
         ({"bpe_merges": 9}, r"data\.bpe_merges=9 has no effect with data\.unit=bytes"),
-        ({"tokenize": True}, r"data\.tokenize has no effect with data\.source='plain'"),
+        ({"tokenize": True}, r"data\.tokenize=True has no effect with data\.source='plain'"),
         ({"block": 1}, r"data\.block=1 is too small"),
-        ({"source": "enwik8"}, r"data\.held_out is for text sources only"),
+        ({"source": "enwik8"}, r"data\.held_out=0\.1 has no effect with data\.source='enwik8'"),
         ({"directory": ""}, r"data\.directory is empty: give the folder with the text files"),
     ],
 )

@@ -101,7 +101,7 @@ def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
     for name, source in (("valid", "plain"), ("test", "tsv")):
         with pytest.raises(UserError, match=rf"data.train='{name}' is the name of a part that data.held_out takes out"):
             DataConfig(source=source, directory="there", train=name, held_out=0.1, columns="1,2" * (source == "tsv"))
-    with pytest.raises(UserError, match=r"data.held_out is for text sources only"):
+    with pytest.raises(UserError, match=r"data.held_out=0.1 has no effect with data.source='toy'"):
         DataConfig(held_out=0.1)
 
 
