@@ -6,11 +6,15 @@ import codecs
 import difflib
 import gzip
 import io
+import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from one_layer.system.errors import UserError
 
@@ -80,20 +84,14 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     """Yields the lines of `read_lines` one by one. Raises: UserError as `read_lines` does, but only at the line concerned."""
     path = existing_file(path)
     number = 0
-    try:
-        with gzip.open(path) if is_compressed(path) else path.open("rb") as file:
-            check_text(file.peek(BLOCK)[:BLOCK], path)
-            for number, line in enumerate(file, start=1):
-                yield _decode(line, str(path), number)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is not a whole gzip file ({error}); create it or copy it again") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    with opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            yield _decode(line, str(path), number)
     if number == 0:
         raise UserError(f"{path} is empty; give a text file with at least one line")
 
 
-def check_text(begin: bytes, name: object, read: str = ".gz") -> None:
+def check_text(begin: bytes, name: object, read: str) -> None:
     """`begin` are the first `BLOCK` bytes of the file `name`, unpacked. `read`: the packed files that are read in its place.
 
     Raises: UserError, which says what the file is, if it is no text.
@@ -113,9 +111,38 @@ def check_text(begin: bytes, name: object, read: str = ".gz") -> None:
             raise UserError(f"{name} is {encoding}; convert the file, for example with iconv -f {encoding} -t UTF-8")
 
 
-def is_compressed(path: Path) -> bool:
-    """Whether the name of a file says that it is a gzip file, in small letters or capitals."""
-    return path.suffix.lower() == ".gz"
+@contextmanager
+def opened(path: Path, zipped: bool = False) -> Iterator[Any]:
+    """The bytes of a text, unpacked where the name of the file says that it is a gzip file or, if it may be `zipped`, a zip archive.
+
+    Raises: UserError for a file that is damaged, cannot be read, or holds no text.
+    """
+    try:
+        with _unpacked(path, zipped) as file:
+            check_text(file.peek(BLOCK)[:BLOCK], path, read=".gz or .zip" if zipped else ".gz")
+            yield file
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not a whole compressed file ({error}); create it or copy it again") from None
+    except NotImplementedError as error:  # zipfile's word for other methods of compression
+        raise UserError(
+            f"{path} cannot be unpacked ({error}); compress the text with another program, or unpack it"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _unpacked(path: Path, zipped: bool) -> Any:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path)
+    if zipped and path.suffix.lower() == ".zip":
+        archive = zipfile.ZipFile(path)
+        files = [each for each in archive.infolist() if not each.is_dir()]
+        if len(files) != 1:
+            raise UserError(f"{path} holds {len(files) or 'no'} files; give an archive with one text in it")
+        if files[0].flag_bits & 1:
+            raise UserError(f"{path} is encrypted; give an archive without a password")
+        return archive.open(files[0])
+    return path.open("rb")
 
 
 class MissingPart(UserError):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
+from one_layer.data.sources.table import json_row
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.system.errors import UserError
@@ -18,23 +17,17 @@ def read_ids(path: str | Path) -> dict[str, int]:
     and the token or the id.
     """
     try:
-        pairs: Any = json.loads("\n".join(read_lines(path)), object_pairs_hook=_Pairs)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}, line {error.lineno}: this is not valid JSON ({error.msg}); copy it again") from None
+        ids = json_row("\n".join(read_lines(path)))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as JSON ({error}); copy it again") from None
-    if not isinstance(pairs, _Pairs) or not all(type(number) is int and number >= 0 for _, number in pairs):
+    if not isinstance(ids, dict) or not all(type(number) is int and number >= 0 for number in ids.values()):
         raise UserError(f"{path} must be a JSON object that maps every token to its id, like RoBERTa's vocab.json")
-    ids: dict[str, int] = {}
     tokens: dict[int, str] = {}
-    for token, number in pairs:
-        if token in ids:
-            raise UserError(f"{path}: the token {token!r:.200} has more than one id; it must have exactly one")
-        if number in tokens:
+    for token, number in ids.items():
+        if (other := tokens.setdefault(number, token)) != token:
             raise UserError(
-                f"{path}: {token!r:.200} and {tokens[number]!r:.200} have the same id, {number:,}; each needs its own id"
+                f"{path}: {token!r:.200} and {other!r:.200} have the same id, {number:,}; each needs its own id"
             )
-        ids[token], tokens[number] = number, token
     return ids
 
 
@@ -63,10 +56,6 @@ def read_vocabulary_json(path: str | Path) -> Vocabulary:
     if len(ordered) == len(SPECIALS):
         raise UserError(f"{path} holds only the four special tokens; give the vocab.json of a model")
     return Vocabulary(ordered)
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """The entries of a JSON object in order, including repeated keys."""
 
 
 def _holdable(token: str) -> bool:

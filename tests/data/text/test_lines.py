@@ -109,7 +109,7 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     flipped[-6] ^= 1
     for content in (whole[:-1], whole[: len(whole) // 2], whole[:5], bytes(flipped), b"plain text\n"):
         (tmp_path / "text.gz").write_bytes(content)
-        with pytest.raises(UserError, match=r"text\.gz is not a whole gzip file"):
+        with pytest.raises(UserError, match=r"text\.gz is not a whole compressed file"):
             read_lines(tmp_path / "text.gz")
 
 

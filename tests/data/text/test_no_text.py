@@ -88,4 +88,4 @@ def test_so_does_stdin(kind, monkeypatch):
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=300))
 def test_no_text_is_refused(text):
-    check_text(text.encode()[:512], "text")
+    check_text(text.encode()[:512], "text", read="file")
