@@ -50,19 +50,18 @@ def read_options(given: ConfigJson) -> Options:
     return Options(model, model["heads"], model["max_positions"], eos, tied=True)
 
 
-def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None]) -> Variables:
+def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], key_heads: int) -> Variables:
     """The variables of a model whose weights are those of a GPT-2, float32 NumPy arrays. The scores are the weights themselves.
 
-    `rows` has the row of GPT-2's table for each token here; None is a row of zeros. Positions begin at row PAD + 1. Raises: UserError for
-    parameters that do not fit.
+    `state` has the names of `GPT2Model`. `rows` has the row of GPT-2's table for each token here; None is a row of zeros. Positions begin
+    at row PAD + 1. All heads have keys and values (`key_heads`). Raises: UserError for parameters that do not fit.
     """
-    names = without_prefix(state)
-    wanted = {each.name: each.shape for each in _entries(config, len(names.get(EMBEDDING, ())))}
-    tied = {_OUTPUT: wanted[EMBEDDING]} if _OUTPUT in names else {}
-    check_folder(names, wanted | tied, unused=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
-    if not np.array_equal(names.get(_OUTPUT, names[EMBEDDING]), names[EMBEDDING]):
+    wanted = {each.name: each.shape for each in _entries(config, len(state.get(EMBEDDING, ())))}
+    tied = {_OUTPUT: wanted[EMBEDDING]} if _OUTPUT in state else {}
+    check_folder(state, wanted | tied, unused=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
+    if not np.array_equal(state.get(_OUTPUT, state[EMBEDDING]), state[EMBEDDING]):
         raise another_output(_OUTPUT, EMBEDDING, "a GPT-2")
-    found = read(names, _entries(config, len(names[EMBEDDING])))
+    found = read(state, _entries(config, len(state[EMBEDDING])))
     found["target_embedding", "kernel"] = chosen(found["target_embedding", "kernel"], rows)
     found["position_embedding", "kernel"] = np.pad(found["position_embedding", "kernel"], ((PAD + 1, 0), (0, 0)))
     for path in [path for path in found if path[-2] == _LAYER["attn.c_attn"][-1]]:
@@ -82,8 +81,3 @@ def _entries(config: ModelConfig, rows: int) -> Iterator[Entry]:
         for name, inner in _LAYER.items():
             shape = fan_out.get(name, d), ffn if name == "mlp.c_proj" else d
             yield from of_module(f"h.{number}.{name}", (*group, *inner), shape, place, transposed=False)
-
-
-def without_prefix(state: StateDict) -> StateDict:
-    """The parameters by their names in `GPT2Model`; `GPT2LMHeadModel` puts `transformer.` before them."""
-    return {name.removeprefix("transformer."): array for name, array in state.items()}
