@@ -141,16 +141,8 @@ def _report(name: str, rows: Rows, where: str) -> None:
     )
 
 
-class _Trained(NamedTuple):
-    """The tables of a trained run, with the vocabularies and languages of their rows."""
-
-    tables: tuple[Rows, ...]
-    vocabularies: tuple[Vocabulary, Vocabulary]
-    languages: tuple[str, ...]
-    step: int
-
-
-def _restore(path: str) -> _Trained:
+def _restore(path: str) -> tuple[TrainedModel, tuple[Rows, ...]]:
+    """A trained run, and its tables."""
     folder = RunFolder(path)
     if not folder.holds_run:
         raise UserError(
@@ -161,20 +153,19 @@ def _restore(path: str) -> _Trained:
         restored = restore_run(folder, "best")
     except UserError as error:
         raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
-    tables = run_tables(restored)
-    languages = restored.assets.languages[: len(tables)]  # a model with one table has one language
-    return _Trained(tables, restored.assets.vocabularies, languages, restored.step)
+    return restored, run_tables(restored)
 
 
-def _of_run(model: ModelConfig, restore: Callable[[str], _Trained], side: Side) -> Table:
+def _of_run(model: ModelConfig, restore: Callable[[str], tuple[TrainedModel, tuple[Rows, ...]]], side: Side) -> Table:
     path = _path(model.embedding_path, side)
-    run = restore(path)
-    both = len(run.tables) == 2 and run.tables[0] is run.tables[1]
-    shared = both or run.languages == (NO_LANGUAGE,)  # the table of a language model serves any language
-    serving = _serving(shared, run.languages, side, path)
-    name = f"{path} (its {run.languages[serving]} table, update {run.step})"
-    check_vectors(run.tables[serving], model.d_model, name)
-    return Table(name, _places(run.vocabularies[serving]), run.tables[serving])
+    run, tables = restore(path)
+    languages = run.assets.languages[: len(tables)]  # a model with one table has one language
+    both = len(tables) == 2 and tables[0] is tables[1]
+    shared = both or languages == (NO_LANGUAGE,)  # the table of a language model serves any language
+    serving = _serving(shared, languages, side, path)
+    name = f"{path} (its {languages[serving]} table, update {run.step})"
+    check_vectors(tables[serving], model.d_model, name)
+    return Table.of(name, run.assets.vocabularies[serving], tables[serving])
 
 
 def _of_fairseq(
@@ -205,7 +196,7 @@ def _of_fairseq(
     check_vectors(rows, model.d_model, f"{path}: {name}.weight")
     vocabulary = Vocabulary.load(dictionary, fairseq=True)
     check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
-    return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
+    return Table.of(f"{path}: {name}.weight", vocabulary, rows)
 
 
 def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side: Side) -> Table:
@@ -236,7 +227,3 @@ def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> i
             f"{where} has two tables for {language}, and nothing says which one serves here; give a model with one for each language"
         )
     return serving[0]
-
-
-def _places(vocabulary: Vocabulary) -> dict[str, int]:
-    return {token: place for place, token in enumerate(vocabulary.tokens)}

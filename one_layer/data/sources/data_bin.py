@@ -50,7 +50,7 @@ class DataBin:
     def check_whole(self, split: str) -> None:
         """Raises: UserError where another split continues the training text `split`: fairseq reads `train1` as a part of `train`."""
         for prefix in self._prefixes(f"{split}1"):
-            if _with(prefix, ".idx").is_file():
+            if Path(f"{prefix}.idx").is_file():
                 raise UserError(f"{prefix}.idx continues {split}, and is not read; preprocess the training text as one")
 
     def _prefixes(self, split: str, language: str = "") -> list[Path]:
@@ -60,7 +60,7 @@ class DataBin:
     def _prefix(self, split: str, language: str) -> Path:
         prefixes = self._prefixes(split, language)
         for prefix in prefixes:
-            if _with(prefix, ".idx").is_file():
+            if Path(f"{prefix}.idx").is_file():
                 return prefix
         if any(prefix.is_file() for prefix in prefixes):
             raise UserError(
@@ -75,7 +75,7 @@ def read_indexed(prefix: Path) -> TokenStore:
     Raises: UserError that names a file that is missing, truncated or in another format, or the first sentence that `prefix`.idx
     places beyond the end of `prefix`.bin.
     """
-    index, data = _with(prefix, ".idx"), _with(prefix, ".bin")
+    index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
     for path in (index, data):
         if not path.is_file():
             raise UserError(f"{path} does not exist; {_AGAIN}")
@@ -141,7 +141,3 @@ def _check(prefix: Path, store: TokenStore, vocabulary: Vocabulary) -> None:
         raise UserError(
             f"{prefix}.bin: sentence {place + 1:,} does not end with </s>; run fairseq-preprocess so that it appends eos"
         )
-
-
-def _with(prefix: Path, ending: str) -> Path:
-    return prefix.with_name(prefix.name + ending)

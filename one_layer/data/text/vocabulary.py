@@ -79,7 +79,7 @@ class Vocabulary:
     def of_counts(counts: Mapping[str, int], always: Iterable[str] = ()) -> Vocabulary:
         """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
         counter = {token: count for token, count in counts.items() if token not in SPECIALS}
-        kept = sorted(counter.items(), key=_rank)
+        kept = sorted(counter.items(), key=lambda each: (-each[1], each[0]))
         if not counter:
             raise UserError(
                 "a side of the training text has no tokens: its lines are empty; give the files of another text"
@@ -211,8 +211,3 @@ def unknown_marked(line: str) -> str:
     A hypothesis's own `<unk>` then never counts as right.
     """
     return " ".join(f"<{SPECIALS[UNK]}>" if token == SPECIALS[UNK] else token for token in line.split(" "))
-
-
-def _rank(item: tuple[str, int]) -> tuple[int, str]:
-    token, count = item
-    return -count, token
