@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from one_layer.importers import embeddings as embedding_sources
 from one_layer.system.errors import UserError
 from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
 
-# These tests replace the reading of the file; torch is tested below.
+# These tests replace the reading of the file, which tests/commands/test_import_fairseq.py tests.
 
 
 def fairseq_files(folder, monkeypatch, state, options=None, dictionaries=WORDS) -> str:
@@ -97,41 +95,3 @@ def test_a_dictionary_without_a_common_token_is_refused(tmp_path, monkeypatch):
     tmp_path.joinpath("dict.de.txt").unlink()
     with pytest.raises(UserError, match=r"dict\.de\.txt does not exist"):
         rows_from("fairseq", path)
-
-
-@pytest.mark.parametrize("half", [False, True])
-def test_a_torch_checkpoint_is_read_without_running_its_code(tmp_path, half):
-    torch = pytest.importorskip("torch", reason="fairseq's checkpoints need torch: requirements-torch.txt")
-    for language, vocabulary in WORDS.items():
-        vocabulary.save(tmp_path / f"dict.{language}.txt")
-    kind = np.float16 if half else np.float32
-    state = {name: array.astype(kind) for name, array in state_of().items()}
-    options = argparse.Namespace(source_lang="de", target_lang="en")
-    tensors = {name: torch.from_numpy(array) for name, array in state.items()}
-    torch.save({"model": tensors, "args": options}, tmp_path / "model.pt")
-    found = rows_from("fairseq", tmp_path / "model.pt")
-    same_bits(found["source_embedding"], state["encoder.embed_tokens.weight"].astype(np.float32))
-    torch.save({"model": tensors, "args": options, "harm": Harm(tmp_path)}, tmp_path / "model.pt")
-    with pytest.raises(UserError, match="can run any program"):
-        rows_from("fairseq", tmp_path / "model.pt")
-    assert not (tmp_path / "harm").exists()
-
-
-class Harm:
-    """Creates a folder when pickle loads it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def __reduce__(self):
-        import os
-
-        return os.mkdir, (str(self.folder / "harm"),)
-
-
-def test_without_torch_the_install_command_is_given(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(
-        UserError, match=r"torch, which is not installed; run \.venv/bin/pip install -r requirements-torch\.txt"
-    ):
-        rows_from("fairseq", tmp_path / "model.pt")

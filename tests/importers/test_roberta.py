@@ -97,7 +97,7 @@ def test_only_the_requested_tensor_is_read(model):
     ],
 )
 def test_invalid_vocabularies_are_refused(model, places, message):
-    """tests/data/text/test_vocabulary_json.py has the others."""
+    """tests/data/text/test_vocabulary.py has the others."""
     refused(rf"vocab\.json{message}", roberta_table, model(places=places), None, 4)
 
 
