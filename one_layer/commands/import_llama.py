@@ -23,8 +23,7 @@ from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.data.text.vocabulary_json import read_ids
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_ids
 from one_layer.importers import gpt2, llama
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.llama import Options

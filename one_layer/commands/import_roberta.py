@@ -23,8 +23,7 @@ from one_layer.commands.importing import check_files, main_of, new_folder, read_
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.units import MASK
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_vocabulary_json
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.parameters import StateDict
 from one_layer.importers.roberta import Options, convert, read_options

@@ -14,8 +14,7 @@ from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import METASPACE, Preprocessing
-from one_layer.data.text.vocabulary import BYTES, Vocabulary
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import BYTES, Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import LONGEST, TokenStore, cut
 
 Encode = Callable[[str], Int32[np.ndarray, " length"]]

@@ -20,8 +20,7 @@ from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
-from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
@@ -87,16 +86,14 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
         check_files(config, saved.vocabularies, saved.codes, _KIND)
-    prepared = stored(config.store, _options(config, text, masked), text.files, given, make) if config.store else make()
+    prepared = stored(config.store, _options(config, masked), text.files, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
 
-def _options(config: DataConfig, text: PlainText, masked: bool) -> dict[str, Any]:
+def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
     """Everything but the text itself that decides the ids of the training text."""
     options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
     options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None, _KIND)}
-    if text.altered:
-        options["joined"] = "by lines, without marks"
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     return options

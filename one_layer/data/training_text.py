@@ -19,7 +19,7 @@ from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import code
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import METASPACE, check_codes
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
 

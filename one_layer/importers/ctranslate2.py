@@ -19,8 +19,7 @@ from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.text.assets import save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.data.tokens import LONGEST
-from one_layer.importers import by_layer
-from one_layer.importers.by_layer import (
+from one_layer.importers.parameters import (
     POSITIONS,
     Arrays,
     Variables,
@@ -31,6 +30,7 @@ from one_layer.importers.by_layer import (
     norm,
     outside,
 )
+from one_layer.layers import trees
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -170,13 +170,13 @@ def _of_layer(config: ModelConfig, layer: Arrays, attentions: tuple[str, ...]) -
     yield from _norm(config, "ffn/layer_norm", layer, ("ffn_norm",)).items()
 
 
-def _linear(name: str, layer: Arrays, modules: list[by_layer.Path]) -> Iterator[tuple[str, np.ndarray]]:
+def _linear(name: str, layer: Arrays, modules: list[trees.Path]) -> Iterator[tuple[str, np.ndarray]]:
     """The matrix of some projections, and their bias if they have one."""
     yield f"{name}/weight", np.concatenate([layer[*module, "kernel"].T for module in modules])
     if all((*module, "bias") in layer for module in modules):
         yield f"{name}/bias", np.concatenate([layer[*module, "bias"] for module in modules])
 
 
-def _norm(config: ModelConfig, name: str, found: Arrays, path: by_layer.Path) -> Named:
+def _norm(config: ModelConfig, name: str, found: Arrays, path: trees.Path) -> Named:
     scale, shift = norm(found, path, config.d_model)
     return {f"{name}/gamma": scale} if has_rms(config) else {f"{name}/gamma": scale, f"{name}/beta": shift}

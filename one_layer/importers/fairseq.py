@@ -12,8 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.importers.by_layer import Path, Variables
-from one_layer.importers.parameters import Entry, StateDict, check_fields, check_state, fits, read, variables_of
+from one_layer.importers.parameters import (
+    Entry,
+    Path,
+    StateDict,
+    Variables,
+    check_fields,
+    check_state,
+    fits,
+    read,
+    variables_of,
+)
 from one_layer.layers.groups import has_layer_axis
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig

@@ -12,10 +12,19 @@ from typing import Any
 import numpy as np
 
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.by_layer import Path, Variables
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.llama import Options, another_output, chosen
-from one_layer.importers.parameters import Entry, StateDict, check_folder, of_module, placed, places, read
+from one_layer.importers.parameters import (
+    Entry,
+    Path,
+    StateDict,
+    Variables,
+    check_folder,
+    of_module,
+    placed,
+    places,
+    read,
+)
 from one_layer.models import ModelConfig
 
 EMBEDDING, _OUTPUT = "wte.weight", "lm_head.weight"

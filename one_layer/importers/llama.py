@@ -14,9 +14,22 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.importers.by_layer import Variables, by_path, check_blocks, exact, has_rms
 from one_layer.importers.config_json import ConfigJson
-from one_layer.importers.parameters import Entry, StateDict, check_folder, of_module, placed, places, read, written
+from one_layer.importers.parameters import (
+    Entry,
+    StateDict,
+    Variables,
+    by_path,
+    check_blocks,
+    check_folder,
+    exact,
+    has_rms,
+    of_module,
+    placed,
+    places,
+    read,
+    written,
+)
 from one_layer.layers.settings import ROTARY_BASE
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError

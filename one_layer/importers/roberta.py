@@ -13,13 +13,16 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
-from one_layer.importers.by_layer import Path, Variables, by_path, exact
 from one_layer.importers.config_json import ACTIVATIONS, ConfigJson
 from one_layer.importers.parameters import (
     Entry,
+    Path,
     StateDict,
+    Variables,
+    by_path,
     check_fields,
     check_folder,
+    exact,
     of_module,
     places,
     read,

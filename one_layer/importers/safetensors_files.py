@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float32, Shaped
 from safetensors import SafetensorError, safe_open
 
-from one_layer.data.text.vocabulary_json import read_ids
+from one_layer.data.text.vocabulary import read_ids
 from one_layer.importers.text_embeddings import Table, check_vectors
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object

@@ -13,19 +13,19 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
-from one_layer.importers.by_layer import (
+from one_layer.importers.config_json import ACTIVATIONS
+from one_layer.importers.fairseq import MODULES
+from one_layer.importers.parameters import (
     POSITIONS,
     Variables,
     check_blocks,
+    check_fields,
     exact,
     has_rms,
     layers,
     norm,
     outside,
 )
-from one_layer.importers.config_json import ACTIVATIONS
-from one_layer.importers.fairseq import MODULES
-from one_layer.importers.parameters import check_fields
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError

@@ -14,7 +14,7 @@ from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object, new_folder
 
-_FORMAT = 1  # increase it when the same text gives other ids, or when the files change
+_FORMAT = 2  # increase it when the same text gives other ids, or when the files change
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,11 +34,6 @@ class PlainText:
         """Bytes of all files, which are read for it."""
         return sum(map(len, self._joined()))
 
-    @property
-    def altered(self) -> bool:
-        """Whether there may be a line end between files, or a byte order mark was left out."""
-        return len(self.files) > 1 or _has_mark(self.files[0])
-
     def pieces(self) -> Iterator[bytes]:
         """The bytes in pieces. Raises: UserError for a file that cannot be read."""
         place = 0
@@ -103,11 +98,6 @@ class PlainText:
     def __str__(self) -> str:
         more = f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
         return f"{self.files[0]}{more}"
-
-
-def _has_mark(path: Path) -> bool:
-    with opened(path, zipped=True) as file:
-        return bool(file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

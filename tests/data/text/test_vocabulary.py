@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import read_lines
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, split_tokens
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_vocabulary_json, split_tokens
 from one_layer.system.errors import UserError
 
 ODD = ["\u2028", "\u00a0", "\ufeff", "\ufeffa", "\t", "a\rb", "\x85", "#version:", "3", "@@", "ß", "😀"]
