@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import sys
@@ -146,7 +145,7 @@ def test_a_folder_that_holds_a_run_is_refused(command, holding):
     assert tiny.contents(workdir) == before
 
 
-@pytest.mark.parametrize("damage", ["cut", "shape", "name", "gone"])
+@pytest.mark.parametrize("damage", ["shape", "name"])
 def test_fixed_arrays_of_another_model_are_refused(command, holding, damage):
     holding(CONFIG)
     workdir = command()
@@ -155,19 +154,10 @@ def test_fixed_arrays_of_another_model_are_refused(command, holding, damage):
         arrays = {name: file[name] for name in file.files}
     if damage == "shape":
         arrays["random/source_embedding/kernel"] = np.zeros((3, 8), np.float32)
-    elif damage == "name":
+    else:
         arrays["random/decoder/layers/ffn_up/kernel"] = np.zeros((8, 12), np.float32)
-    content = io.BytesIO()
-    np.savez(content, **arrays)
-    path.write_bytes(content.getvalue()[: 1000 if damage == "cut" else None])
-    if damage == "gone":  # otherwise the seed's own weights would be taken for the model's
-        path.unlink()
-    messages = {
-        "cut": "cannot be read",
-        "shape": r"float32 \[3, 8\] as random/source",
-        "name": "ffn_up/kernel.*no such",
-        "gone": "not the file that the checkpoint was made with",
-    }
+    np.savez(path, **arrays)
+    messages = {"shape": r"float32 \[3, 8\] as random/source", "name": "ffn_up/kernel.*no such"}
     with pytest.raises(UserError, match=messages[damage]):
         restore_run(workdir, "best")
 

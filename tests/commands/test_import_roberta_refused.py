@@ -29,15 +29,6 @@ def changed(name, array):
             "architecture RobertaForTokenClassification; known",
         ),
         (
-            {"options": {"layer_norm_eps": 0}},
-            r"layer_norm_eps is 0; it must be a number above 0",
-        ),
-        (
-            {"options": {"hidden_act": "silu"}},
-            r"hidden_act is 'silu'; known are relu, gelu, gelu_pytorch_tanh, gelu_new",
-        ),
-        ({"options": {"hidden_size": None}}, r"hidden_size is None; it must be a whole number"),
-        (
             {"options": {"vocab_size": 99}},
             r"vocab_size of config\.json is 99; give the tokenizer and the weights of one model",
         ),
@@ -49,10 +40,6 @@ def changed(name, array):
         (
             {"state": tensors("classifier")},
             r"do not fit this model: unknown: classifier\.dense\.bias \[8\], ",
-        ),
-        (
-            {"state": changed("lm_head.bias", np.zeros(3, np.float32))},
-            r"wrong shape or type: lm_head\.bias is \[3\], not \[264\]",
         ),
         (
             {"state": changed("lm_head.decoder.bias", np.zeros(3, np.float32))},

@@ -147,6 +147,8 @@ def test_ids_do_not_depend_on_the_order_in_the_file(folder: Path, tokens: list[s
     [
         ('{"<s>": 0,\n"<pad>": 1, "</s', r"cannot be read as JSON \(.*line 2 .*\); copy it again"),
         ("[]x", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "cannot be read as JSON"),
         ('["a", "b"]', "must be a JSON object that maps every token to its id"),
         ('[["<s>", 0]]', "must be a JSON object that maps every token to its id"),
         ('{"<s>": true}', "must be a JSON object that maps every token to its id"),
