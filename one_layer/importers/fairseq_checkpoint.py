@@ -18,7 +18,12 @@ def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
     Raises: UserError for a file that cannot be read, or cannot be read without running its code, and if torch is not installed.
     """
-    torch = import_torch()
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            "fairseq's files need torch, which is not installed; run .venv/bin/pip install -r requirements-torch.txt"
+        ) from None
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -42,17 +47,6 @@ def check_rows(vocabulary: Vocabulary, path: str | Path, rows: int, table: str) 
             f"{path} has {len(vocabulary):,} types (4 special types and one for each line), but {table} has {rows:,} rows; "
             "give the dict.txt that the model was trained with"
         )
-
-
-def import_torch() -> Any:
-    """Returns the module `torch`. Raises: UserError with the command that installs it, if it is missing."""
-    try:
-        import torch
-    except ImportError:
-        raise UserError(
-            "fairseq's files need torch, which is not installed; run .venv/bin/pip install -r requirements-torch.txt"
-        ) from None
-    return torch
 
 
 def _options(content: dict[str, Any]) -> dict[str, Any]:

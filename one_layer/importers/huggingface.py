@@ -22,8 +22,8 @@ from one_layer.tasks.model import TrainedModel
 PRECISIONS = ("float32",)
 
 
-def write(model: TrainedModel, folder: Path) -> None:
-    """Writes config.json, model.safetensors and what reads text into `folder`.
+def write(model: TrainedModel, folder: Path, precision: str) -> None:
+    """Writes config.json, model.safetensors and what reads text into `folder`, in float32, the one `precision`.
 
     Raises: UserError for a model that no class of transformers computes.
     """

@@ -20,11 +20,6 @@ TOOLS = ("sacremoses", "subword-nmt", "numpy")  # the version of each can change
 NAME = "manifest.json"
 
 
-def tool_versions() -> dict[str, str]:
-    """Returns the versions of Python and of `TOOLS`."""
-    return {"python": platform.python_version()} | {tool: metadata.version(tool) for tool in TOOLS}
-
-
 def checksums(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
     """Returns, for each file name, the number of bytes and the SHA-256."""
     return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths}
@@ -64,5 +59,6 @@ def write_manifest(
     `archives` are the `checksums` of the input, taken before it was read; `facts` holds the options and other results, ready for JSON.
     """
     content = {**facts, "pairs": pairs, "archives": archives, "files": describe_files(outputs)}
-    write_atomically(folder / NAME, json.dumps({**content, "tools": tool_versions()}, indent=1) + "\n")
+    content["tools"] = {"python": platform.python_version()} | {tool: metadata.version(tool) for tool in TOOLS}
+    write_atomically(folder / NAME, json.dumps(content, indent=1) + "\n")
     log.info("%s: %s", folder, ", ".join(f"{name} {count:,}" for name, count in pairs.items()))

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 
 from one_layer.data.columns import shares_of
@@ -31,29 +31,19 @@ class HeldOut(Source):
         self._taken = config.parts_held_out
         self._steps = config.preprocessing(None, config.source_language, pairs=bool(config.labels))
 
-    def read(self, name: str) -> Pairs:
-        if name not in (*self._taken, self.train):
-            return self._whole.read(name)
-        source, target = map(list, self.lines(name))
-        if not source:
-            raise UserError(
-                f"data.held_out={self._share} leaves no line for the part {name!r} of {self.train}; give another share"
-            )
-        self.report.setdefault("held_out", self._describe())
-        return source, target
+    @cached_property
+    def _lines(self) -> ManyPairs:
+        # Asked for once, and read for each side of each part: a data set of TFDS is copied for it.
+        return self._whole.lines(self.train)
 
-    def lines(self, name: str) -> ManyPairs:
-        if name not in (*self._taken, self.train):
-            return self._whole.lines(name)
-        source, target = (Again(partial(self._side, name, side)) for side in range(2))
-        return source, target
-
-    def _side(self, name: str, side: int) -> Iterator[str]:
-        wanted = (*self._taken, self.train).index(name)
-        return (pair[side] for pair, place in zip(self.pairs(), self._places, strict=True) if place == wanted)
-
-    def files(self, name: str) -> list[Path]:
-        return self._whole.files(self.train if name in self._taken else name)
+    @cached_property
+    def _places(self) -> bytes:
+        """The part of each pair, told once, because to tokenise takes time. Raises: UserError for sides of unequal length."""
+        source, target = self._lines
+        places = bytes(map(self._place, source))
+        if sum(1 for _ in target) != len(places):
+            self._whole.read(self.train)  # raises the error about the counts
+        return places
 
     def _place(self, line: str) -> int:
         read = (
@@ -62,26 +52,30 @@ class HeldOut(Source):
         digest = hashlib.blake2b(read.strip().encode(), digest_size=8).digest()
         return min(int(int.from_bytes(digest, "little") / 2**64 / self._share), len(self._taken))
 
-    @cached_property
-    def _places(self) -> bytes:
-        """The part of each pair, by its number: told once, because to tokenise takes time."""
-        return bytes(self._place(source) for source, _ in self.pairs())
+    def _part(self, lines: Iterable[str], part: int) -> Iterator[str]:
+        return (line for place, line in zip(self._places, lines, strict=True) if place == part)
 
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """All pairs of the training text. Raises: UserError if its sides have unequal numbers of lines."""
-        for source, target in zip_longest(*self._lines):
-            if source is None or target is None:
-                self._whole.read(self.train)  # raises the error about the counts
-            yield source, target
+    def read(self, name: str) -> Pairs:
+        if name not in (*self._taken, self.train):
+            return self._whole.read(name)
+        source, target = super().read(name)
+        if not source:
+            raise UserError(
+                f"data.held_out={self._share} leaves no line for the part {name!r} of {self.train}; give another share"
+            )
+        share = f"{100 * self._share:g} % of the lines each become {' and '.join(self._taken)}"
+        self.report.setdefault("held_out", f"{self.train}: {share}, by a hash of the source line")
+        return source, target
 
-    @cached_property
-    def _lines(self) -> ManyPairs:
-        # Asked for once, and read for each side of each part: a data set of TFDS is copied for it.
-        return self._whole.lines(self.train)
+    def lines(self, name: str) -> ManyPairs:
+        if name not in (*self._taken, self.train):
+            return self._whole.lines(name)
+        part = (*self._taken, self.train).index(name)
+        source, target = (Again(partial(self._part, side, part)) for side in self._lines)
+        return source, target
 
-    def _describe(self) -> str:
-        parts = " and ".join(self._taken)
-        return f"{self.train}: {100 * self._share:g} % of the lines each become {parts}, by a hash of the source line"
+    def files(self, name: str) -> list[Path]:
+        return self._whole.files(self.train if name in self._taken else name)
 
 
 class Several(Source):
@@ -122,7 +116,7 @@ class Several(Source):
             for each, count, counted in zip(self._corpora, wanted, counts, strict=True)
         )
         self.report[name] = f"several corpora: {', '.join(shown)}"
-        source, target = (_Mixed([part[side] for part in parts], counts, wanted) for side in range(2))
+        source, target = (Again(partial(_mixed, [part[side] for part in parts], counts, wanted)) for side in range(2))
         return source, target
 
     def files(self, name: str) -> list[Path]:
@@ -157,22 +151,14 @@ def repeated(counts: Sequence[int], shares: Sequence[float]) -> list[int]:
     return wanted
 
 
-class _Mixed:
-    """One side of several corpora, read anew by every iteration."""
-
-    def __init__(self, parts: Sequence[Iterable[str]], counts: Sequence[int], wanted: Sequence[int]) -> None:
-        self._parts = list(zip(parts, counts, wanted, strict=True))
-
-    def __iter__(self) -> Iterator[str]:
-        for lines, count, wanted in self._parts:
-            passes, rest = divmod(wanted, max(count, 1))
-            for _ in range(passes):
-                yield from lines
-            if rest:
-                spaced = (
-                    line for place, line in enumerate(lines) if (place + 1) * rest // count > place * rest // count
-                )
-                yield from spaced
+def _mixed(parts: Sequence[Iterable[str]], counts: Sequence[int], wanted: Sequence[int]) -> Iterator[str]:
+    """One side of several corpora, of which each gives as many lines as are wanted."""
+    for lines, count, want in zip(parts, counts, wanted, strict=True):
+        passes, rest = divmod(want, max(count, 1))
+        for _ in range(passes):
+            yield from lines
+        if rest:
+            yield from (line for place, line in enumerate(lines) if (place + 1) * rest // count > place * rest // count)
 
 
 class Taught(Source):
@@ -189,7 +175,7 @@ class Taught(Source):
     def read(self, name: str) -> Pairs:
         if name != self.train:
             return self._whole.read(name)
-        source, target = map(list, self.lines(name))
+        source, target = super().read(name)
         if len(source) != len(target):
             raise UserError(
                 f"data.translations={self._translations} does not have a line for each of the training text's; give translations of "

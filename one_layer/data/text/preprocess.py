@@ -85,7 +85,7 @@ class Preprocessing:
             cased = map(str.lower, lines) if self.lowercase else lines
             return list(self._each_text(partial(map, metaspace.words), cased))
         if self.tokenize and not self.spaced:
-            lines = self._each_text(partial(map, _single_spaces), lines)
+            lines = self._each_text(partial(map, lambda line: " ".join(line.split())), lines)
         elif self.tokenize:
             tokenize = moses.tokenizer(code(self.language), self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
@@ -161,10 +161,6 @@ class Preprocessing:
                 f"right type, not {fields!r:.200}"
             )
         return Preprocessing(**{"inverse": _inverse_before(fields), **fields})
-
-
-def _single_spaces(line: str) -> str:
-    return " ".join(line.split())
 
 
 def _inverse_before(fields: dict[str, Any]) -> str:
