@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Int32
+from jaxtyping import Int
+from tqdm import tqdm
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
@@ -123,20 +123,11 @@ def _split(config: DataConfig, of_unit: Unit, text: PlainText, masked: bool) -> 
 def _encoded(of_unit: Unit, text: PlainText, masked: bool) -> np.ndarray:
     """The ids of a text on disk. Raises: UserError for a text without a token."""
     pieces = of_unit.sentences(text) if masked else of_unit.encode(text)
-    tokens = on_disk(_shown(pieces), fitting_type(len(of_unit.vocabulary)))
+    shown = iter(tqdm(pieces, "encoding", unit=" pieces", disable=None, leave=False))  # if standard error is a terminal
+    tokens = on_disk(shown, fitting_type(len(of_unit.vocabulary)))
     if not len(tokens):
         raise UserError(f"{text} has no token in the part that is wanted; give more text, or another data.held_out")
     return tokens
-
-
-def _shown(pieces: Iterator[Int32[np.ndarray, " tokens"]]) -> Iterator[Int32[np.ndarray, " tokens"]]:
-    """The pieces, with a progress bar, which appears only if standard error is a terminal."""
-    from tqdm import tqdm
-
-    with tqdm(desc="encoding", unit="token", unit_scale=True, disable=None, leave=False) as bar:
-        for ids in pieces:
-            bar.update(len(ids))
-            yield ids
 
 
 def unigram_perplexity(counts: Int[np.ndarray, " types"], known: Int[np.ndarray, " types"]) -> float:
