@@ -12,9 +12,8 @@ from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
 
 _NARROWEST = 24  # tokens: the smallest width of a search batch
-_FIXED = (
-    8  # the fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows
-)
+# The fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows.
+_FIXED = 8
 
 
 def batches_for_search(source: Ids, max_tokens: int, most_rows: int | None = None) -> Iterator[Batch]:

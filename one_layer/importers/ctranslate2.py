@@ -90,9 +90,8 @@ def write(model: TrainedModel, folder: Path, precision: str) -> None:
     )
     for name, array in arrays(config, model.variables).items():
         scope, _, leaf = name.rpartition("/")
-        setattr(
-            specs.model_spec.index_spec(spec, scope), leaf, np.array(array, order="C")
-        )  # a copy, which quantisation changes
+        copied = np.array(array, order="C")  # because quantisation changes it
+        setattr(specs.model_spec.index_spec(spec, scope), leaf, copied)
     options = spec.config
     options.bos_token, options.eos_token, options.unk_token = (SPECIALS[token] for token in (BOS, EOS, UNK))
     options.decoder_start_token, options.add_source_eos = options.eos_token, True

@@ -69,9 +69,8 @@ def read_embeddings(path: str | Path, vocabulary: Vocabulary, features: int) -> 
     number = 1
     for number, line in enumerate(lines, start=2):
         token, *values = line.rstrip(" ").split(" ")
-        vector = _vector(
-            values, features, f"{path}, line {number}"
-        )  # of unknown tokens too: a damaged file is not used in part
+        # Of unknown tokens too: a damaged file is not used in part.
+        vector = _vector(values, features, f"{path}, line {number}")
         if token in places:
             rows[places[token]] = vector
     if count != number - 1:

@@ -15,10 +15,8 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
 
-_MAGIC, _HEADER = (
-    b"MMIDIDX\x00\x00",
-    "<QBQ",
-)  # the latter: the version, the code of the dtype of ids, the number of sentences
+_MAGIC = b"MMIDIDX\x00\x00"
+_HEADER = "<QBQ"  # the version, the code of the dtype of ids, the number of sentences
 _KINDS = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}  # fairseq's codes of dtypes
 _AGAIN = "copy it again, or recreate it with fairseq-preprocess"
 
@@ -112,9 +110,8 @@ def read_indexed(prefix: Path) -> TokenStore:
             f"{index} places sentence {place + 1:,} at ids {starts[place]:,} to {ends[place]:,}, but {data.name} holds "
             f"{held:,} ids; {_AGAIN}"
         )
-    if (
-        total := int(lengths.sum())
-    ) > held:  # a damaged index of many overlapping sentences would ask for much more than the file
+    # A damaged index of many overlapping sentences would ask for much more than the file.
+    if (total := int(lengths.sum())) > held:
         raise UserError(f"{index} has sentences of {total:,} ids together, but {data.name} holds {held:,}; {_AGAIN}")
     tokens = np.memmap(data, kind, "r", shape=(held,))
     return TokenStore(np.asarray(tokens), starts, lengths)

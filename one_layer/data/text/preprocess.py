@@ -236,9 +236,8 @@ def _bpe(codes: str) -> Callable[[str], str]:
             bpe.cache.clear()
         if BPE_MARK not in line:
             return bpe.segment(line)
-        words = map(
-            bpe.segment, line.split(" ")
-        )  # a mark at the end of a word is text, so that another mark goes before its end
+        # A mark at the end of a word is text, so that another mark goes before its end.
+        words = map(bpe.segment, line.split(" "))
         return " ".join(
             f"{word[:-1]}{BPE_MARK} {word[-1]}" if word.endswith(BPE_MARK) else word for word in words if word
         )
