@@ -13,7 +13,6 @@ from one_layer.data.special_tokens import EOS
 from one_layer.models import build
 from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
-from one_layer.tasks.model import prepared
 from tests.commands.hugging_face import DENSE, END, TOKENS, imported, same_logits, write
 
 D, FFN, LAYERS, HEADS, KEY_HEADS = 8, 12, 2, 4, 2
@@ -75,14 +74,7 @@ def test_masks_of_every_selection_keep_the_largest_with_their_signs(llama, tmp_p
 
 
 def test_transformers_has_the_same_logits(llama, tmp_path):
-    torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed (requirements-torch.txt)")
-    folder = llama()
-    model = imported(folder, tmp_path, *DENSE)
-    reader = transformers.LlamaForCausalLM.from_pretrained(folder).eval()
-    text = np.array([[2, 11, 253, 6, 262, 261]])
-    logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), text))[0]
-    same_logits(reader, torch, logits, model, text)
+    same_logits("LlamaForCausalLM", llama(), tmp_path, np.array([[2, 11, 253, 6, 262, 261]]))
 
 
 @pytest.mark.slow
