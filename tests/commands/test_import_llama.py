@@ -77,16 +77,6 @@ def test_transformers_has_the_same_logits(llama, tmp_path):
     same_logits("LlamaForCausalLM", llama(), tmp_path, np.array([[2, 11, 253, 6, 262, 261]]))
 
 
-@pytest.mark.slow
-def test_a_run_of_its_model_trains_masks_over_its_weights(llama, tmp_path):
-    from tests.commands.test_import_gpt2 import trained_further  # that file needs this one
-
-    source = imported(llama(), tmp_path)
-    further = trained_further(tmp_path / "run", tmp_path)
-    for name, weights in source.random.items():
-        np.testing.assert_array_equal(further.random[name], weights)
-
-
 def test_what_is_exported_comes_back(llama, tmp_path):
     from one_layer.importers import engines
 

@@ -185,6 +185,9 @@ def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, de
     best = restore_run(run, "best")
     for ours, theirs in zip(run_tables(best), run_tables(again), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+    (run / "frozen.npz").unlink()
+    with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
+        restore_run(run, "last")
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from one_layer.data.text.assets import load_text_assets
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.text_embeddings import read_embeddings
 from one_layer.models import ModelConfig, initialize, pretrained_tables
-from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
-from one_layer.training.train import train
-from tests import tiny
 from tests.tiny_embeddings import assets, normal, rows_from, write
 
 WORDS = Vocabulary.build(["ein haus ein baum zwei häuser"])
@@ -92,27 +88,6 @@ def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(changes, fac
     drawn = np.asarray(initialize(config, 3)["random"]["target_embedding"]["kernel"])
     others = [0, 1, 3, 4, 6, 7, 8]
     np.testing.assert_array_equal(table[others], drawn[others])
-
-
-@pytest.mark.slow
-def test_a_run_uses_the_tables_and_changes_no_bit(tmp_path, tmp_path_factory):
-    """With one file per side: the model still computes with the files' tables after training and after restoring."""
-    vocabularies = load_text_assets(tiny.trained(tmp_path_factory)).vocabularies
-    expected = {}
-    for language, vocabulary, seed in zip(("de", "en"), vocabularies, (1, 2), strict=True):
-        expected[language] = written(tmp_path, vocabulary.tokens[4:], 16, seed)
-        tmp_path.joinpath("emb.txt").rename(tmp_path / f"emb.{language}")
-    changes = {"model.embedding_path": str(tmp_path / "emb.{language}"), "data.tests": (), "train.updates": 4}
-    train(tiny.run(changes), tmp_path / "run", [])
-    variables = restore_run(tmp_path / "run", "last").variables
-    for language, side in (("de", "source"), ("en", "target")):
-        table = variables["frozen"][f"{side}_embedding"]["kernel"]
-        np.testing.assert_array_equal(table[4:], expected[language] * np.float32(2**0.5))  # keep is 0.5
-        assert not np.array_equal(variables["params"][f"{side}_embedding"]["scores"][4:], expected[language])
-    assert not [name for name in variables["random"] if "embedding" in name]
-    tmp_path.joinpath("run", "frozen.npz").unlink()
-    with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
-        restore_run(tmp_path / "run", "last")
 
 
 def test_a_file_for_each_language_cannot_serve_a_shared_table(tmp_path):
