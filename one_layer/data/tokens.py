@@ -53,7 +53,7 @@ class TokenStore(Sequence):
     def open(path: Path) -> TokenStore:
         """Memory-maps the files that `save` wrote."""
         files = (path.with_name(f"{path.name}.{part}.npy") for part in ("tokens", "lengths"))
-        tokens, lengths = (np.asarray(np.load(file, mmap_mode="r")) for file in files)
+        tokens, lengths = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
         return TokenStore(tokens, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
 
     def save(self, path: Path, kind: type[np.unsignedinteger]) -> None:
