@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers.fairseq import convert, entries
-from one_layer.importers.fairseq_options import read_options
+from one_layer.importers.fairseq_checkpoint import read_options
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
