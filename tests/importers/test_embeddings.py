@@ -125,7 +125,7 @@ def test_special_rows_are_included_and_the_count_is_logged(dense, caplog):
     assert "4 of the 4 special ones among them; the other 1 are drawn" in caplog.text
 
 
-# --- text (see test_embeddings.py)
+# --- text (see test_text_embeddings.py)
 
 
 @pytest.mark.parametrize("tokens", [["nirgends"], [*SPECIALS, "nirgends"]])
