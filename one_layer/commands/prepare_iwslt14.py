@@ -23,10 +23,8 @@ from collections import Counter
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
-from one_layer.data.preparation import streaming
+from one_layer.data.preparation import published, streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest, write_pairs
-from one_layer.data.preparation.markup import both_sides, segments, talk_lines, why_left_out
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
@@ -65,7 +63,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> 
     files = [f"{TRAIN}.{language}" for language in LANGUAGES]
     files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
     raw = out / "raw"
-    read = checksums([archive])
+    read = published.checksums([archive])
     extract(archive, files, raw)
     log.info("tokenising %s", archive)
     train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN)))
@@ -84,15 +82,15 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> 
     for name, pairs in words.items():
         split = (Preprocessing(language, codes=codes).subwords for language in LANGUAGES)
         sides = [step(side) for step, side in zip(split, zip(*pairs, strict=True), strict=False)]
-        outputs += write_pairs(out, name, LANGUAGES, zip(*sides, strict=True))
-    write_manifest(out, read, outputs, counts, corpus="IWSLT14 de-en", merges=merges, left_out=left_out)
+        outputs += published.write_pairs(out, name, LANGUAGES, zip(*sides, strict=True))
+    published.write_manifest(out, read, outputs, counts, corpus="IWSLT14 de-en", merges=merges, left_out=left_out)
 
 
 def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
     """Returns the lines of text of both languages, of the training file or of a test set."""
     if name == TRAIN:
-        return both_sides([raw / f"{name}.{language}" for language in LANGUAGES], talk_lines)
-    return both_sides([raw / f"{name}.{language}.xml" for language in LANGUAGES], segments)
+        return published.both_sides([raw / f"{name}.{language}" for language in LANGUAGES], published.talk_lines)
+    return published.both_sides([raw / f"{name}.{language}.xml" for language in LANGUAGES], published.segments)
 
 
 def _words(source: list[str], target: list[str]) -> Pairs:
@@ -102,7 +100,7 @@ def _words(source: list[str], target: list[str]) -> Pairs:
 
 
 def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
-    reasons = [why_left_out(*pair, 175) for pair in pairs]
+    reasons = [published.why_left_out(*pair, 175) for pair in pairs]
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     return kept, Counter(reason for reason in reasons if reason)
 
@@ -145,7 +143,7 @@ def main(argv: list[str]) -> None:
         raise UserError(
             f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
         )
-    refuse_finished(given.out)
+    published.refuse_finished(given.out)
     with locked(given.out, "prepares a corpus in it"):
         archive = given.archive or fetch(ARCHIVE, given.out, given.download)
         if not archive.is_file():

@@ -28,10 +28,8 @@ from itertools import chain
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
-from one_layer.data.preparation import streaming
+from one_layer.data.preparation import published, streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest, write_pairs
-from one_layer.data.preparation.markup import both_sides, segments, why_left_out
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
@@ -43,7 +41,7 @@ from one_layer.system.files import write_atomically
 log = logging.getLogger(__name__)
 
 LANGUAGES = ("en", "de")
-# Sizes and checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
+# Sizes and published.checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
 EUROPARL = Archive(
     "training-parallel-europarl-v7.tgz",
     ("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",),
@@ -95,17 +93,17 @@ def prepare(
 
     Raises: UserError for archives and text that cannot be used.
     """
-    refuse_finished(out)
+    published.refuse_finished(out)
     paths = [fetch(archive, archives, download) for archive in [*(archive for archive, _ in training), test]]
     out.mkdir(parents=True, exist_ok=True)
-    read = checksums(paths)
+    read = published.checksums(paths)
     with tempfile.TemporaryDirectory(prefix="unpacked-", dir=out) as place:
         log.info("unpacking %d archives", len(paths))
         unpacked = [
             extract(path, [f"{name}.{language}" for language in LANGUAGES], Path(place))
             for path, (_, name) in zip(paths[:-1], training, strict=True)
         ]
-        scored = both_sides(extract(paths[-1], list(TEST_FILES), Path(place)), segments)
+        scored = published.both_sides(extract(paths[-1], list(TEST_FILES), Path(place)), published.segments)
         raw = _parts(chain.from_iterable(stream_parallel(source, target) for source, target in unpacked))
     steps = [Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES]
     words = {name: streaming.words(sides, len(sides[0]), (steps[0], steps[1])) for name, sides in raw.items()}
@@ -116,11 +114,11 @@ def prepare(
     source, target = (replace(step, codes=codes) for step in steps)
     for name, (sides, _) in words.items():
         pieces = streaming.subwords(sides, len(raw[name][0]), (source, target))
-        outputs += write_pairs(out, name, LANGUAGES, _kept(zip(*pieces, strict=True), name, counts))
+        outputs += published.write_pairs(out, name, LANGUAGES, _kept(zip(*pieces, strict=True), name, counts))
     tested = [replace(step, normalize=False).apply(side) for step, side in zip((source, target), scored, strict=True)]
-    outputs += write_pairs(out, "test", LANGUAGES, zip(*tested, strict=True))
+    outputs += published.write_pairs(out, "test", LANGUAGES, zip(*tested, strict=True))
     counts["test"] = len(tested[0])
-    write_manifest(
+    published.write_manifest(
         out, read, outputs, counts, corpus="WMT14 en-de", training=[name for _, name in training], merges=merges
     )
 
@@ -138,7 +136,7 @@ def _parts(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[Spill, Spill]]:
 def _kept(pairs: Iterable[tuple[str, str]], name: str, counts: Counter[str]) -> Iterator[tuple[str, str]]:
     """The pairs of a part that the filter keeps. Adds to `counts` how many it kept, and how many it left out and why."""
     for pair in pairs:
-        reason = why_left_out(*pair, 250)
+        reason = published.why_left_out(*pair, 250)
         counts[reason or name] += 1
         if not reason:
             yield pair
