@@ -19,17 +19,8 @@ from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.text.assets import save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.data.tokens import LONGEST
-from one_layer.importers.parameters import (
-    POSITIONS,
-    Arrays,
-    Variables,
-    check_blocks,
-    exact,
-    has_rms,
-    layers,
-    norm,
-    outside,
-)
+from one_layer.importers import parameters
+from one_layer.importers.parameters import POSITIONS, Arrays, Variables
 from one_layer.layers import trees
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
@@ -119,7 +110,7 @@ def _settings(specs: Any, config: ModelConfig) -> dict[str, Any]:
         "num_heads": config.heads,
         "pre_norm": config.norm_position == "pre",
         "activation": activations.SWISH if config.modern else activation,
-        "rms_norm": has_rms(config),
+        "rms_norm": parameters.has_rms(config),
         **({"ffn_glu": True, **rotary} if config.modern else {}),
     }
 
@@ -130,8 +121,8 @@ def arrays(config: ModelConfig, variables: Variables) -> Named:
     Raises: UserError for a model that CTranslate2 cannot compute.
     """
     check(config)
-    applied = exact(config, variables)
-    tables = {path[0]: array for path, array in outside(config, applied).items()}
+    applied = parameters.exact(config, variables)
+    tables = {path[0]: array for path, array in parameters.outside(config, applied).items()}
     found: Named = {}
     for side, stack, embeddings in (("source", "encoder", "embeddings_0"), ("target", "decoder", "embeddings")):
         (table,) = (each.name for each in config.network_family.tables(config) if side in each.sides)
@@ -139,8 +130,8 @@ def arrays(config: ModelConfig, variables: Variables) -> Named:
         if not config.modern:
             found[f"{stack}/position_encodings/encodings"] = sinusoids(POSITIONS + PAD + 1, config.d_model)[PAD + 1 :]
         if config.stack(stack).final_norm is not None:
-            found |= _norm(config, f"{stack}/layer_norm", outside(config, applied, stack), ("final_norm",))
-        for number, layer in enumerate(layers(config, applied, stack)):
+            found |= _norm(config, f"{stack}/layer_norm", parameters.outside(config, applied, stack), ("final_norm",))
+        for number, layer in enumerate(parameters.layers(config, applied, stack)):
             parts = _of_layer(config, layer, config.network_family.attentions(stack))
             found |= {f"{stack}/layer_{number}/{name}": array for name, array in parts}
     return found | {"decoder/projection/weight": found["decoder/embeddings/weight"]}
@@ -153,8 +144,8 @@ def check(config: ModelConfig) -> None:
             f"this model is a {config.network_family.describe(config)}, but --format=ctranslate2 is for translation models; give "
             "--format=huggingface"
         )
-    check_blocks(config, "ctranslate2")
-    has_rms(config)
+    parameters.check_blocks(config, "ctranslate2")
+    parameters.has_rms(config)
 
 
 def _of_layer(config: ModelConfig, layer: Arrays, attentions: tuple[str, ...]) -> Iterator[tuple[str, np.ndarray]]:
@@ -177,5 +168,5 @@ def _linear(name: str, layer: Arrays, modules: list[trees.Path]) -> Iterator[tup
 
 
 def _norm(config: ModelConfig, name: str, found: Arrays, path: trees.Path) -> Named:
-    scale, shift = norm(found, path, config.d_model)
-    return {f"{name}/gamma": scale} if has_rms(config) else {f"{name}/gamma": scale, f"{name}/beta": shift}
+    scale, shift = parameters.norm(found, path, config.d_model)
+    return {f"{name}/gamma": scale} if parameters.has_rms(config) else {f"{name}/gamma": scale, f"{name}/beta": shift}

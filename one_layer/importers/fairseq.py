@@ -12,17 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.importers.parameters import (
-    Entry,
-    Path,
-    StateDict,
-    Variables,
-    check_fields,
-    check_state,
-    fits,
-    read,
-    variables_of,
-)
+from one_layer.importers import parameters
+from one_layer.importers.parameters import Entry, Path, StateDict, Variables
 from one_layer.layers.groups import has_layer_axis
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
@@ -71,10 +62,12 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
     Raises: UserError that names the parameters that are unknown, missing, of the wrong shape, or different from their shared copies.
     """
     check_translates(model_config)
-    parameters, copies = entries(model_config)
-    wanted = {each.name: each.shape for each in parameters}
+    known, copies = entries(model_config)
+    wanted = {each.name: each.shape for each in known}
     wanted |= {copy: wanted[first] for copy, first in copies.items() if copy in state_dict}
-    fitting = [name for name, shape in wanted.items() if name in state_dict and fits(state_dict[name], shape)]
+    fitting = [
+        name for name, shape in wanted.items() if name in state_dict and parameters.fits(state_dict[name], shape)
+    ]
     further = {
         "different, but the model shares one tensor": [
             f"{copy} and {first}"
@@ -90,9 +83,9 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
     if model_config.keep == 1:  # nothing is masked, but fairseq still has scores
         unused.append(r".*\.scores")
     hint = "give the sizes and options that it was trained with"
-    check_state(state_dict, wanted, hint, lambda name: bool(re.fullmatch("|".join(unused), name)), further)
-    found = read(state_dict, parameters)
-    return variables_of({path: found[path[1:]] for path in shapes(model_config)})
+    parameters.check_state(state_dict, wanted, hint, lambda name: bool(re.fullmatch("|".join(unused), name)), further)
+    found = parameters.read(state_dict, known)
+    return parameters.variables_of({path: found[path[1:]] for path in shapes(model_config)})
 
 
 def check_translates(config: ModelConfig) -> None:
@@ -109,7 +102,7 @@ def check_translates(config: ModelConfig) -> None:
         "bias": (True, False) if config.masked else (True,),
         "sharing": ("none", "masks", "weights") if config.masked else ("none",),
     }
-    check_fields(config, needed, "fairseq, or the paper's fork of it for masked models,")
+    parameters.check_fields(config, needed, "fairseq, or the paper's fork of it for masked models,")
     for stack in ("encoder", "decoder"):
         if any(group.name != "layers" for group in config.stack(stack).groups):
             raise UserError(

@@ -12,19 +12,10 @@ from typing import Any
 import numpy as np
 
 from one_layer.data.special_tokens import PAD
+from one_layer.importers import parameters
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.llama import Options, another_output, chosen
-from one_layer.importers.parameters import (
-    Entry,
-    Path,
-    StateDict,
-    Variables,
-    check_folder,
-    of_module,
-    placed,
-    places,
-    read,
-)
+from one_layer.importers.parameters import Entry, Path, StateDict, Variables
 from one_layer.models import ModelConfig
 
 EMBEDDING, _OUTPUT = "wte.weight", "lm_head.weight"
@@ -67,16 +58,16 @@ def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], k
     """
     wanted = {each.name: each.shape for each in _entries(config, len(state.get(EMBEDDING, ())))}
     tied = {_OUTPUT: wanted[EMBEDDING]} if _OUTPUT in state else {}
-    check_folder(state, wanted | tied, unused=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
+    parameters.check_folder(state, wanted | tied, unused=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
     if not np.array_equal(state.get(_OUTPUT, state[EMBEDDING]), state[EMBEDDING]):
         raise another_output(_OUTPUT, EMBEDDING, "a GPT-2")
-    found = read(state, _entries(config, len(state[EMBEDDING])))
+    found = parameters.read(state, _entries(config, len(state[EMBEDDING])))
     found["target_embedding", "kernel"] = chosen(found["target_embedding", "kernel"], rows)
     found["position_embedding", "kernel"] = np.pad(found["position_embedding", "kernel"], ((PAD + 1, 0), (0, 0)))
     for path in [path for path in found if path[-2] == _LAYER["attn.c_attn"][-1]]:
         parts = zip(_ATTENTION, np.split(found.pop(path), len(_ATTENTION), axis=-1), strict=True)
         found |= {(*path[:-2], name, path[-1]): part for name, part in parts}
-    return placed(config, found)
+    return parameters.placed(config, found)
 
 
 def _entries(config: ModelConfig, rows: int) -> Iterator[Entry]:
@@ -84,9 +75,9 @@ def _entries(config: ModelConfig, rows: int) -> Iterator[Entry]:
     d, ffn = config.d_model, config.ffn
     yield Entry(EMBEDDING, (rows, d), ("target_embedding", "kernel"))
     yield Entry("wpe.weight", (config.max_positions, d), ("position_embedding", "kernel"))
-    yield from of_module("ln_f", ("decoder", "final_norm", "layer_norm"), (d, d))
+    yield from parameters.of_module("ln_f", ("decoder", "final_norm", "layer_norm"), (d, d))
     fan_out = {"attn.c_attn": len(_ATTENTION) * d, "mlp.c_fc": ffn}
-    for number, group, place in places(config, "decoder"):
+    for number, group, place in parameters.places(config, "decoder"):
         for name, inner in _LAYER.items():
             shape = fan_out.get(name, d), ffn if name == "mlp.c_proj" else d
-            yield from of_module(f"h.{number}.{name}", (*group, *inner), shape, place, transposed=False)
+            yield from parameters.of_module(f"h.{number}.{name}", (*group, *inner), shape, place, transposed=False)

@@ -14,22 +14,9 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import EOS, PAD
+from one_layer.importers import parameters
 from one_layer.importers.config_json import ConfigJson
-from one_layer.importers.parameters import (
-    Entry,
-    StateDict,
-    Variables,
-    by_path,
-    check_blocks,
-    check_folder,
-    exact,
-    has_rms,
-    of_module,
-    placed,
-    places,
-    read,
-    written,
-)
+from one_layer.importers.parameters import Entry, StateDict, Variables
 from one_layer.layers.settings import ROTARY_BASE
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -127,10 +114,10 @@ def export(config: ModelConfig, variables: Variables) -> dict[str, Float32[np.nd
     The embedding is stored twice, scaled by √d as the input and as it is as the output. Raises: UserError for another model.
     """
     check(config)
-    arrays = by_path(exact(config, variables))
+    arrays = parameters.by_path(parameters.exact(config, variables))
     table = arrays["target_embedding", "kernel"]
     ends = {EMBEDDING: table * np.float32(np.sqrt(config.d_model)), OUTPUT: table}
-    return ends | written(arrays, _entries(config, config.heads))
+    return ends | parameters.written(arrays, _entries(config, config.heads))
 
 
 def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], key_heads: int) -> Variables:
@@ -144,8 +131,8 @@ def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], k
     table = (len(state.get(EMBEDDING, ())), config.d_model)
     entries = list(_entries(config, key_heads))
     ends = dict.fromkeys([EMBEDDING, *([OUTPUT] if OUTPUT in state else [])], table)
-    check_folder(state, ends | {each.name: each.shape for each in entries}, unused=(".rotary_emb.inv_freq",))
-    found = read(state, entries)
+    parameters.check_folder(state, ends | {each.name: each.shape for each in entries}, unused=(".rotary_emb.inv_freq",))
+    found = parameters.read(state, entries)
     for path in found:
         if path[-2] in ("key", "value"):  # [layer, d, head by head]
             heads = found[path].reshape(*found[path].shape[:2], key_heads, -1)
@@ -153,18 +140,18 @@ def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], k
     embedding, factor = _table({name: np.asarray(state[name], np.float32) for name in ends}, config, rows)
     found["target_embedding", "kernel"] = embedding
     found[*_FINAL_NORM, "scale"] *= factor
-    return placed(config, found)
+    return parameters.placed(config, found)
 
 
 def _entries(config: ModelConfig, key_heads: int) -> Iterator[Entry]:
     """All parameters without the embedding and the output projection."""
     d, ffn, narrow = config.d_model, config.ffn, config.d_model // config.heads * key_heads
     fan_out = {"key": narrow, "value": narrow, "ffn_gate": ffn, "ffn_in": ffn}
-    yield from of_module("model.norm", _FINAL_NORM, (d, d), bias=False)
-    for number, group, place in places(config, "decoder"):
+    yield from parameters.of_module("model.norm", _FINAL_NORM, (d, d), bias=False)
+    for number, group, place in parameters.places(config, "decoder"):
         for name, inner in _LAYER.items():
             shape = fan_out.get(inner[-1], d), ffn if inner == ("ffn_out",) else d
-            yield from of_module(f"model.layers.{number}.{name}", (*group, *inner), shape, place, bias=False)
+            yield from parameters.of_module(f"model.layers.{number}.{name}", (*group, *inner), shape, place, bias=False)
 
 
 def _table(state: StateDict, config: ModelConfig, rows: Sequence[int | None]) -> tuple[np.ndarray, float]:
@@ -198,6 +185,6 @@ def check(config: ModelConfig) -> None:
             f"this model is a {config.network_family.describe(config)} with model.block={config.block}, but LlamaForCausalLM has the "
             "layers of causal models with model.block=modern; no other causal model can be exported"
         )
-    check_blocks(config, "huggingface")
-    if not has_rms(config):
+    parameters.check_blocks(config, "huggingface")
+    if not parameters.has_rms(config):
         raise UserError(f"model.norm is {config.norm!r}, but LlamaForCausalLM has RMSNorm: rms or rms_plain")

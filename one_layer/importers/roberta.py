@@ -13,22 +13,9 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
+from one_layer.importers import parameters
 from one_layer.importers.config_json import ACTIVATIONS, ConfigJson
-from one_layer.importers.parameters import (
-    Entry,
-    Path,
-    StateDict,
-    Variables,
-    by_path,
-    check_fields,
-    check_folder,
-    exact,
-    of_module,
-    places,
-    read,
-    variables_of,
-    written,
-)
+from one_layer.importers.parameters import Entry, Path, StateDict, Variables
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
@@ -183,12 +170,12 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     if not any(each.name in state for each in head):
         wanted = [each for each in wanted if each not in head]
         report.append("the head is new: the file has none")
-    check_folder(state, {each.name: each.shape for each in wanted})
-    found, known = read(state, wanted), shapes(config)
+    parameters.check_folder(state, {each.name: each.shape for each in wanted})
+    found, known = parameters.read(state, wanted), shapes(config)
     drawn = {} if all(path[1:] in found for path in known) else flatten_dict(initialize(config, seed))
     arrays = {path: found[path[1:]] if path[1:] in found else np.asarray(drawn[path]) for path in known}
     assert {path: array.shape for path, array in arrays.items()} == known
-    return variables_of(arrays), report
+    return parameters.variables_of(arrays), report
 
 
 def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -198,7 +185,7 @@ def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.nd
     Raises: UserError for a model that RoBERTa's encoder cannot compute.
     """
     _check(config)
-    state = written(by_path(exact(config, variables)), entries(config))
+    state = parameters.written(parameters.by_path(parameters.exact(config, variables)), entries(config))
     state[_TYPES] = np.zeros((1, config.d_model), np.float32)
     headed = ("classifier.", "lm_head.")
     return {name if name.startswith(headed) else _PREFIX + name: array for name, array in state.items()}
@@ -209,13 +196,15 @@ def entries(config: ModelConfig) -> Iterator[Entry]:
     d, ffn = config.d_model, config.ffn
     sizes = {"word_embeddings": config.source_vocab, "position_embeddings": config.position_rows}
     for name, module in _EMBEDDINGS.items():
-        yield from of_module(f"embeddings.{name}", module, (sizes.get(name, d), d))
-    for number, group, place in places(config, "encoder"):
+        yield from parameters.of_module(f"embeddings.{name}", module, (sizes.get(name, d), d))
+    for number, group, place in parameters.places(config, "encoder"):
         for name, inner in _LAYER.items():
             fan_in, fan_out = (ffn if inner == ("ffn_out",) else d), (ffn if inner == ("ffn_in",) else d)
-            yield from of_module(f"encoder.layer.{number}.{name}", (*group, *inner), (fan_out, fan_in), place)
+            yield from parameters.of_module(
+                f"encoder.layer.{number}.{name}", (*group, *inner), (fan_out, fan_in), place
+            )
     for name, module in _HEADS[str(config.family)].items():
-        yield from of_module(name, module, (label_count(config) if name.endswith("out_proj") else d, d))
+        yield from parameters.of_module(name, module, (label_count(config) if name.endswith("out_proj") else d, d))
     if config.family == "masked_lm":
         yield Entry("lm_head.bias", (config.source_vocab,), ("head_output", "bias"))
 
@@ -250,4 +239,4 @@ def _check(config: ModelConfig) -> None:
     }
     if "R" in config.stack("encoder").pattern:
         needed["reservoir"] = ("transformer",)
-    check_fields(config, needed, "a model in RoBERTa's format")
+    parameters.check_fields(config, needed, "a model in RoBERTa's format")
