@@ -91,6 +91,7 @@ def test_fingerprint_depends_only_on_tokens_and_their_order() -> None:
         ("a ²\n", r"line 1: 'a ²' is not"),
         ("a 2\nb 1\na 1\n", r"line 3: 'a' is already in line 1"),
         ("a 2\n<pad> 1\n", r"line 2: '<pad>' is a special token"),
+        ("a 2\nb " + "9" * 5000 + "\n", r"line 2: 'b 9{190,198}.* is not of the form"),
         ("a 2\n" + "b " * 2**19 + "\n", r"line 2: 'b b .* is not of the form"),  # in no time that grows with a square
     ],
 )
