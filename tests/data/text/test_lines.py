@@ -24,7 +24,9 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.text_embeddings import read_embeddings
 from one_layer.system.errors import UserError
 
-LINE = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8)
+LINE = st.text(
+    st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=8
+)  # zeros look like UTF-16
 
 
 @pytest.fixture(scope="module")
