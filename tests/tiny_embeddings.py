@@ -35,6 +35,13 @@ def normal(count, features=6, seed=0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((count, features)).astype(np.float32)
 
 
+def write(path, tokens, rows) -> np.ndarray:
+    """Writes a file of embeddings as text, and returns its rows."""
+    lines = [f"{token} {' '.join(map(repr, row.tolist()))}\n" for token, row in zip(tokens, rows, strict=True)]
+    path.write_text("".join([f"{len(rows)} {rows.shape[1]}\n", *lines]), "utf-8")
+    return rows
+
+
 def same_bits(ours, theirs) -> None:
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     assert ours.dtype == theirs.dtype == np.float32 and ours.shape == theirs.shape

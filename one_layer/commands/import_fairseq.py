@@ -27,8 +27,7 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers import fairseq
-from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
-from one_layer.importers.fairseq_options import read_options
+from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint, read_options
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 

@@ -23,12 +23,11 @@ from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.data.text.vocabulary_json import read_ids
-from one_layer.importers import gpt2, llama_options, llama_weights
-from one_layer.importers.config_json import read_config
-from one_layer.importers.llama_options import Options
-from one_layer.importers.roberta import INDEX, sharded_state
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_ids
+from one_layer.importers import gpt2, llama
+from one_layer.importers.config_json import ConfigJson
+from one_layer.importers.llama import Options
+from one_layer.importers.safetensors_files import folder_state
 from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -41,51 +40,54 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     Raises: UserError for a folder or a value that cannot be imported.
     """
     folder = new_folder(workdir)
-    check_files(source, "Llama or a GPT-2", INDEX)
-    path = source / "config.json"
-    given = read_config(path)
+    check_files(source, "Llama or a GPT-2")
+    given = ConfigJson(source / "config.json")
     is_gpt2 = given.get("model_type") == "gpt2"
-    options = gpt2.read_options(path, given) if is_gpt2 else llama_options.read_options(path, given)
-    state = sharded_state(source)
-    if not (options.tied or llama_weights.OUTPUT in state):
+    program = gpt2 if is_gpt2 else llama
+    options = program.read_options(given)
+    # GPT2LMHeadModel puts "transformer." before the names of GPT2Model.
+    state = {name.removeprefix("transformer."): array for name, array in folder_state(source).items()}
+    if not (options.tied or llama.OUTPUT in state):
         raise UserError(
-            f"{source} has no {llama_weights.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
+            f"{source} has no {llama.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
             "as it was written"
         )
     merges = read_merges(source)
     tokens = (*SPECIALS, *byte_level.pieces(merges))
-    table, named = (gpt2.EMBEDDING, gpt2.without_prefix(state)) if is_gpt2 else (llama_weights.EMBEDDING, state)
-    rows = _rows(source, options, tokens, table, len(named.get(table, ())))
-    vocabulary = Vocabulary(tokens)
-    stated: dict[str, Any] = {"task": "causal_lm", "model.norm_position": "pre", "model.encoder_layers": 0}
-    stated |= {f"model.{name}": value for name, value in options.model.items()}
-    assumed = {"model.weights": "multi_layer", "model.embedding": "frozen", "model.keep": 0.9, "train.select": "nll"}
-    assumed |= {
-        "data.source": "plain",
-        "data.directory": str(source),
-        "data.unit": "bpe",
-        "data.bpe_kind": "byte-level",
-    }
-    assumed |= {
-        "data.bpe_codes": str(source / "merges.txt"),
-        "data.block": options.context,
-        "optim.label_smoothing": 0.0,
-    }
-    run = run_of(stated, overrides, {**assumed, "evaluation.stride": min(256, options.context)})
-    if run.model_config(len(tokens), len(tokens)).weights == "one_layer":
+    rows = _rows(source, options, tokens, program.EMBEDDING, len(state.get(program.EMBEDDING, ())))
+    run = run_of(_stated(options), overrides, _assumed(source, options))
+    config = run.model_config(len(tokens), len(tokens))
+    if config.weights == "one_layer":
         raise UserError(
             "model.weights is 'one_layer', but each layer of a Llama or a GPT-2 has weights of its own; give "
             "model.weights=multi_layer, or dense"
         )
-    steps = Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
-    config = run.model_config(len(tokens), len(tokens))
-    variables = (
-        gpt2.convert(state, config, rows) if is_gpt2 else llama_weights.convert(state, config, rows, options.key_heads)
-    )
+    vocabulary, steps = Vocabulary(tokens), Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
+    variables = program.convert(state, config, rows, options.key_heads)
     write_run(run, TextAssets(vocabulary, vocabulary, steps, steps), variables, folder)
     if absent := [token for token, row in zip(tokens, rows, strict=True) if row is None]:
         log.info("the rows of %s are zeros: the folder has no such tokens", ", ".join(absent))
     log.info("%s holds the %s of %s", workdir, "GPT-2" if is_gpt2 else "Llama", source)
+
+
+def _stated(options: Options) -> dict[str, Any]:
+    """The config values that the folder decides."""
+    model = {"norm_position": "pre", "encoder_layers": 0, **options.model}
+    return {"task": "causal_lm", **{f"model.{name}": value for name, value in model.items()}}
+
+
+def _assumed(source: Path, options: Options) -> dict[str, Any]:
+    """The config values that stand where the user gives none."""
+    data: dict[str, Any] = {"source": "plain", "directory": str(source), "unit": "bpe", "bpe_kind": "byte-level"}
+    data |= {"bpe_codes": str(source / "merges.txt"), "block": options.context}
+    others: dict[str, Any] = {
+        "model.weights": "multi_layer",
+        "model.embedding": "frozen",
+        "model.keep": 0.9,
+        "train.select": "nll",
+    }
+    others |= {"optim.label_smoothing": 0.0, "evaluation.stride": min(256, options.context)}
+    return {**{f"data.{name}": value for name, value in data.items()}, **others}
 
 
 def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, count: int) -> list[int | None]:

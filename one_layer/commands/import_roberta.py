@@ -23,11 +23,11 @@ from one_layer.commands.importing import check_files, main_of, new_folder, read_
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.units import MASK
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
-from one_layer.importers.roberta import roberta_state
-from one_layer.importers.roberta_options import Options, read_options
-from one_layer.importers.roberta_weights import StateDict, convert
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_vocabulary_json
+from one_layer.importers.config_json import ConfigJson
+from one_layer.importers.parameters import StateDict
+from one_layer.importers.roberta import Options, convert, read_options
+from one_layer.importers.safetensors_files import folder_state
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.classification.glue import TASKS
@@ -44,8 +44,8 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     """
     folder = new_folder(workdir)
     check_files(source, "RoBERTa")
-    options = read_options(source / "config.json")
-    vocabulary, state = read_vocabulary_json(source / "vocab.json"), roberta_state(source)
+    options = read_options(ConfigJson(source / "config.json"))
+    vocabulary, state = read_vocabulary_json(source / "vocab.json"), folder_state(source)
     vocabulary = _named_rows(source, options, vocabulary, state)
     run = _run(source, options, state, overrides)
     assets = _assets(run, source, vocabulary)

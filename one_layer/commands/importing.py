@@ -13,6 +13,7 @@ from one_layer.cli.overrides import override
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import check_codes
+from one_layer.importers.safetensors_files import INDEX
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
@@ -31,10 +32,10 @@ def main_of(documentation: str | None, argv: list[str], convert: Callable[[Path,
     convert(arguments.folder, arguments.workdir, override(defaults(), rest))
 
 
-def check_files(source: Path, kind: str, elsewhere: str = "") -> None:
-    """Raises: UserError for a folder that lacks one of FILES. The weights may be in parts, which the file `elsewhere` names."""
-    parts = elsewhere and (source / elsewhere).is_file()
-    if missing := [name for name in FILES if not (source / name).is_file() and not (name == FILES[1] and parts)]:
+def check_files(source: Path, kind: str) -> None:
+    """Raises: UserError for a folder that lacks one of FILES. The weights may be in parts, which an index names."""
+    parts = [FILES[1]] if (source / INDEX).is_file() else []
+    if missing := [name for name in FILES if not (source / name).is_file() and name not in parts]:
         raise UserError(
             f"{source} has no {' and no '.join(missing)}; give the folder of a {kind}, which has {', '.join(FILES)}"
         )

@@ -17,18 +17,14 @@ sentence of each, in the order of the hashes. So the sets depend on nothing but 
 from __future__ import annotations
 
 import hashlib
-import logging
 from pathlib import Path
 
 from one_layer.cli.command import parser_of
-from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
+from one_layer.data.preparation import published
 from one_layer.data.sources.table import Table
 from one_layer.data.text.lines import existing_file, read_parallel
 from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
-
-log = logging.getLogger(__name__)
 
 LANGUAGES = ("en", "de")
 HELD_OUT = {"everyday": 2000, "valid": 1000}
@@ -39,19 +35,15 @@ def prepare(tatoeba: Path, multi30k: Path, out: Path) -> None:
     """Writes the text of both corpora into the folder `out`. Raises: UserError for files that cannot be used."""
     given = [existing_file(tatoeba)]
     given += [existing_file(path) for name in ("train", "test2016") for path in _files(multi30k, name)]
-    read = checksums(given)
+    read = published.checksums(given)
     everyday = [(row[0], row[1]) for _, row in Table(tatoeba, ("1", "2"))]
     held_out = held_out_of(everyday)
     captions = {name: _captions(multi30k, name) for name in ("train", "test2016")}
     train = without(held_out["everyday"] + held_out["valid"], everyday + captions["train"])
     parts = {"train": train, **held_out, "test2016": captions["test2016"]}
-    for name, pairs in parts.items():
-        for side, language in enumerate(LANGUAGES):
-            write_atomically(out / f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in pairs))
-    outputs = [out / f"{name}.{language}" for name in parts for language in LANGUAGES]
+    outputs = [path for name, pairs in parts.items() for path in published.write_pairs(out, name, LANGUAGES, pairs)]
     counts = {name: len(pairs) for name, pairs in parts.items()}
-    write_manifest(out, read, outputs, {"corpus": "Tatoeba and Multi30k, English and German", "pairs": counts})
-    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    published.write_manifest(out, read, outputs, counts, corpus="Tatoeba and Multi30k, English and German")
 
 
 def held_out_of(pairs: Pairs) -> dict[str, Pairs]:
@@ -98,6 +90,6 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--multi30k", type=Path, required=True, help="the folder with train and test2016 .en and .de")
     parser.add_argument("--out", type=Path, required=True, help="the folder for the text")
     given = parser.parse_args(argv)
-    refuse_finished(given.out)
+    published.refuse_finished(given.out)
     with locked(given.out, "prepares a corpus in it"):
         prepare(given.tatoeba, given.multi30k, given.out)

@@ -23,12 +23,8 @@ from collections import Counter
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
-from one_layer.data.preparation import streaming
+from one_layer.data.preparation import published, streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
-from one_layer.data.preparation.markup import segments, talk_lines
-from one_layer.data.text.cleaning import LengthFilter
-from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, learn_bpe
 from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
@@ -67,7 +63,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> 
     files = [f"{TRAIN}.{language}" for language in LANGUAGES]
     files += [f"{test}.{language}.xml" for test in TESTS for language in LANGUAGES]
     raw = out / "raw"
-    read = checksums([archive])
+    read = published.checksums([archive])
     extract(archive, files, raw)
     log.info("tokenising %s", archive)
     train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN)))
@@ -82,26 +78,19 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> 
     log.info("learning BPE")
     codes = learn_bpe((side for pair in words["train"] for side in pair), merges)
     write_atomically(out / "code", codes)
-    outputs = [out / "code", *(path for name, pairs in words.items() for path in _write(out, name, pairs, codes))]
-    facts = {"corpus": "IWSLT14 de-en", "merges": merges, "pairs": counts, "left_out": dict(left_out)}
-    write_manifest(out, read, outputs, facts)
-    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    outputs = [out / "code"]
+    for name, pairs in words.items():
+        split = (Preprocessing(language, codes=codes).subwords for language in LANGUAGES)
+        sides = [step(side) for step, side in zip(split, zip(*pairs, strict=True), strict=False)]
+        outputs += published.write_pairs(out, name, LANGUAGES, zip(*sides, strict=True))
+    published.write_manifest(out, read, outputs, counts, corpus="IWSLT14 de-en", merges=merges, left_out=left_out)
 
 
 def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
     """Returns the lines of text of both languages, of the training file or of a test set."""
     if name == TRAIN:
-        paths = [raw / f"{name}.{language}" for language in LANGUAGES]
-        source, target = (talk_lines(read_lines(path)) for path in paths)
-    else:
-        paths = [raw / f"{name}.{language}.xml" for language in LANGUAGES]
-        source, target = (segments(read_lines(path), str(path)) for path in paths)
-    if len(source) != len(target):
-        raise UserError(
-            f"{paths[0]} has {len(source):,} lines of text, but {paths[1]} has {len(target):,}; "
-            "both must have the same number; give the published archive"
-        )
-    return source, target
+        return published.both_sides([raw / f"{name}.{language}" for language in LANGUAGES], published.talk_lines)
+    return published.both_sides([raw / f"{name}.{language}.xml" for language in LANGUAGES], published.segments)
 
 
 def _words(source: list[str], target: list[str]) -> Pairs:
@@ -111,8 +100,7 @@ def _words(source: list[str], target: list[str]) -> Pairs:
 
 
 def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
-    length_filter = LengthFilter(175)
-    reasons = [length_filter.reason(*pair) for pair in pairs]
+    reasons = [published.why_left_out(*pair, 175) for pair in pairs]
     kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
     return kept, Counter(reason for reason in reasons if reason)
 
@@ -131,15 +119,6 @@ def _check_counts(counts: dict[str, int], expected: dict[str, int]) -> None:
                 counts[name],
                 wanted,
             )
-
-
-def _write(out: Path, name: str, pairs: Pairs, codes: str) -> list[Path]:
-    paths = []
-    for side, language in enumerate(LANGUAGES):
-        lines = Preprocessing(language, codes=codes).subwords(pair[side] for pair in pairs)
-        paths.append(out / f"{name}.{language}")
-        write_atomically(paths[-1], "".join(line + "\n" for line in lines))
-    return paths
 
 
 def main(argv: list[str]) -> None:
@@ -164,7 +143,7 @@ def main(argv: list[str]) -> None:
         raise UserError(
             f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
         )
-    refuse_finished(given.out)
+    published.refuse_finished(given.out)
     with locked(given.out, "prepares a corpus in it"):
         archive = given.archive or fetch(ARCHIVE, given.out, given.download)
         if not archive.is_file():

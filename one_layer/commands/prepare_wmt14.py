@@ -1,8 +1,7 @@
-"""Prepares WMT14 English-German from statmt.org's archives, or from TFDS, as training text, as the literature does.
+"""Prepares WMT14 English-German from statmt.org's archives as training text, as the literature does.
 
     python -m one_layer prepare_wmt14 --download --archives=DIR --out=DIR
     python -m one_layer prepare_wmt14 --archives=DIR --out=DIR [--news_commentary=v12]
-    python -m one_layer prepare_wmt14 --tfds --data_dir=DIR --out=DIR
 
 The training text is Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12): 4.5 million pairs. The steps
 are:
@@ -12,9 +11,7 @@ are:
 - learn a joint BPE of 40,000 merges on the training set, and apply it;
 - keep pairs with 1 to 250 tokens per side whose longer side has at most 1.5 times as many tokens as the shorter side.
 
-The test set is newstest2014, tokenised without normalisation and never filtered. With --tfds, all text comes from the splits train
-and test of wmt14_translate/de-en, prepared as ArrayRecord. This is the same text in TFDS's order, so other pairs go to the
-validation set.
+The test set is newstest2014, tokenised without normalisation and never filtered.
 
 Afterwards --out holds train, valid and test .en and .de, the codes (`code`) and manifest.json. Until then it also holds the unpacked
 archives, up to 6 GB, and the folder for temporary files (TMPDIR) the text in work. It takes all cores (taskset gives it fewer).
@@ -25,32 +22,26 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from one_layer.cli.command import parser_of, positive
-from one_layer.data.preparation import streaming
+from one_layer.data.preparation import published, streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.preparation.manifest import checksums, refuse_finished, write_manifest
-from one_layer.data.preparation.markup import segments
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.preparation.spill import Spill
-from one_layer.data.sources.pairs import one_line
-from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.cleaning import LengthFilter
-from one_layer.data.text.lines import read_lines, stream_parallel
+from one_layer.data.text.lines import stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.runs.lock import locked
-from one_layer.system.errors import UserError
-from one_layer.system.files import replacing, write_atomically
+from one_layer.system.files import write_atomically
 
 log = logging.getLogger(__name__)
 
 LANGUAGES = ("en", "de")
-# Sizes and checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
+# Sizes and published.checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
 EUROPARL = Archive(
     "training-parallel-europarl-v7.tgz",
     ("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",),
@@ -80,8 +71,6 @@ NEWS_COMMENTARY = {
 TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum is published
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
-TFDS_NAME = "wmt14_translate/de-en"
-LENGTHS = LengthFilter(250)
 VALID_EVERY = 100
 
 Sources = list[tuple[Archive, str]]
@@ -104,48 +93,18 @@ def prepare(
 
     Raises: UserError for archives and text that cannot be used.
     """
-    refuse_finished(out)
-    paths = [fetch(archive, archives, download) for archive in [archive for archive, _ in training] + [test]]
+    published.refuse_finished(out)
+    paths = [fetch(archive, archives, download) for archive in [*(archive for archive, _ in training), test]]
     out.mkdir(parents=True, exist_ok=True)
+    read = published.checksums(paths)
     with tempfile.TemporaryDirectory(prefix="unpacked-", dir=out) as place:
         log.info("unpacking %d archives", len(paths))
-        raw = [
+        unpacked = [
             extract(path, [f"{name}.{language}" for language in LANGUAGES], Path(place))
             for path, (_, name) in zip(paths[:-1], training, strict=True)
         ]
-        scored = _test_lines(extract(paths[-1], list(TEST_FILES), Path(place)))
-        pairs = chain.from_iterable(stream_parallel(source, target) for source, target in raw)
-        _write_all(out, [name for _, name in training], paths, merges, pairs, scored)
-
-
-def prepare_tfds(name: str, directory: str, out: Path, merges: int = 40_000) -> None:
-    """Prepares the training text in the folder `out` from the data set `name`, which TFDS prepared in `directory`.
-
-    Raises: UserError for a data set that is missing or cannot be used.
-    """
-    refuse_finished(out)
-    records = TfdsRecords(name, directory)
-    paths = [path for split in ("train", "test") for path in records.files(split)]
-    # As with the archives, a text is one line, and the test set has apostrophes.
-    test = [[one_line(line).replace("\u2019", "'") for line in side] for side in records.read("test", LANGUAGES)]
-    pairs = ((one_line(source), one_line(target)) for source, target in records.stream("train", LANGUAGES))
-    _write_all(out, [name], paths, merges, pairs, test)
-
-
-def _write_all(
-    out: Path,
-    training: list[str],
-    paths: list[Path],
-    merges: int,
-    pairs: Iterable[tuple[str, str]],
-    test: list[list[str]],
-) -> None:
-    """Writes all files, from the raw training pairs and both sides of the test set.
-
-    `training` names the corpora of the training text, and `paths` are all input files.
-    """
-    read = checksums(paths)
-    raw = _parts(pairs)
+        scored = published.both_sides(extract(paths[-1], list(TEST_FILES), Path(place)), published.segments)
+        raw = _parts(chain.from_iterable(stream_parallel(source, target) for source, target in unpacked))
     steps = [Preprocessing(language, tokenize=True, split_hyphens=True) for language in LANGUAGES]
     words = {name: streaming.words(sides, len(sides[0]), (steps[0], steps[1])) for name, sides in raw.items()}
     log.info("learning BPE on %d different words", len(words["train"][1]))
@@ -155,14 +114,13 @@ def _write_all(
     source, target = (replace(step, codes=codes) for step in steps)
     for name, (sides, _) in words.items():
         pieces = streaming.subwords(sides, len(raw[name][0]), (source, target))
-        outputs += _write_kept(out, name, zip(*pieces, strict=True), counts)
-    for step, side in zip((source, target), test, strict=True):
-        outputs.append(out / f"test.{step.language}")
-        write_atomically(outputs[-1], "".join(f"{line}\n" for line in replace(step, normalize=False).apply(side)))
-    counts["test"] = len(test[0])
-    facts = {"corpus": "WMT14 en-de", "training": training, "merges": merges, "pairs": counts}
-    write_manifest(out, read, outputs, facts)
-    log.info("%s: %s", out, ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+        outputs += published.write_pairs(out, name, LANGUAGES, _kept(zip(*pieces, strict=True), name, counts))
+    tested = [replace(step, normalize=False).apply(side) for step, side in zip((source, target), scored, strict=True)]
+    outputs += published.write_pairs(out, "test", LANGUAGES, zip(*tested, strict=True))
+    counts["test"] = len(tested[0])
+    published.write_manifest(
+        out, read, outputs, counts, corpus="WMT14 en-de", training=[name for _, name in training], merges=merges
+    )
 
 
 def _parts(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[Spill, Spill]]:
@@ -175,26 +133,13 @@ def _parts(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[Spill, Spill]]:
     return parts
 
 
-def _write_kept(out: Path, name: str, pairs: Iterable[tuple[str, str]], counts: Counter[str]) -> list[Path]:
-    """Writes the pairs of a part that the filter keeps, and adds to `counts` how many it kept, and how many it left out and why."""
-    paths = [out / f"{name}.{language}" for language in LANGUAGES]
-    with replacing(paths[0]) as source, replacing(paths[1]) as target:
-        for pair in pairs:
-            reason = LENGTHS.reason(*pair)
-            counts[reason or name] += 1
-            if not reason:
-                source.write(f"{pair[0]}\n".encode())
-                target.write(f"{pair[1]}\n".encode())
-    return paths
-
-
-def _test_lines(paths: list[Path]) -> list[list[str]]:
-    source, target = (segments(read_lines(path), str(path)) for path in paths)
-    if len(source) != len(target):
-        raise UserError(
-            f"{paths[0]} has {len(source):,} segments, but {paths[1]} has {len(target):,}; give the published archive"
-        )
-    return [source, target]
+def _kept(pairs: Iterable[tuple[str, str]], name: str, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of a part that the filter keeps. Adds to `counts` how many it kept, and how many it left out and why."""
+    for pair in pairs:
+        reason = published.why_left_out(*pair, 250)
+        counts[reason or name] += 1
+        if not reason:
+            yield pair
 
 
 def main(argv: list[str]) -> None:
@@ -204,14 +149,6 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
     parser.add_argument("--download", action="store_true", help="download the missing archives (1.7 GB in all)")
     parser.add_argument(
-        "--tfds",
-        nargs="?",
-        const=TFDS_NAME,
-        metavar="NAME",
-        help=f"read a data set of TFDS instead (default: {TFDS_NAME})",
-    )
-    parser.add_argument("--data_dir", default="", help="the folder of TFDS's data sets (default: TFDS's own folder)")
-    parser.add_argument(
         "--news_commentary",
         choices=list(NEWS_COMMENTARY),
         default="v9",
@@ -219,14 +156,6 @@ def main(argv: list[str]) -> None:
     )
     parser.add_argument("--merges", type=positive, default=40_000, help="number of BPE merges (default: %(default)s)")
     given = parser.parse_args(argv)
-    if given.tfds:
-        if given.archives or given.download:
-            raise UserError("--tfds uses no archives; leave out --archives and --download, or leave out --tfds")
-        with locked(given.out, "prepares a corpus in it"):
-            prepare_tfds(given.tfds, given.data_dir, given.out, given.merges)
-        return
-    if given.data_dir:
-        raise UserError(f"--data_dir={given.data_dir} is only used with --tfds; add --tfds, or give --archives instead")
     training = sources(given.news_commentary)
     with locked(given.out, "prepares a corpus in it"):
         prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download)

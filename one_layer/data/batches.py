@@ -30,10 +30,8 @@ def bucket_widths(lengths: Int[np.ndarray, "pairs"], buckets: int) -> tuple[int,
     Every length is padded to the next width. The result is exact, by dynamic programming over the distinct lengths. Source and target
     share a width: on Multi30k with 6 buckets this pads 14.9 %; separate widths would pad 14.7 %, and multiples of 8 would pad 23 %.
 
-    Raises: UserError for no lengths, or buckets < 1.
+    Raises: UserError for no lengths.
     """
-    if buckets < 1:
-        raise UserError(f"buckets is {buckets}; there must be at least 1 padded length")
     if len(lengths) == 0:
         raise UserError("there are no sentences to make batches of: at least 1 is needed")
     distinct, counts = np.unique(lengths, return_counts=True)
@@ -62,12 +60,6 @@ def _rows(members: int, width: int, max_tokens: int, accumulate: int = 1) -> int
     most = max(1, max_tokens // width // accumulate) * accumulate
     batches = -(-members // most)
     return -(-members // (batches * accumulate)) * accumulate
-
-
-def at_least_one(name: str, value: int) -> None:
-    """Raises: UserError for a value below 1."""
-    if value < 1:
-        raise UserError(f"{name} is {value}; it must be at least 1")
 
 
 class Updates(ABC):
@@ -122,18 +114,13 @@ class TrainingBatches(Updates):
     An item has int32 `source`, `target_in` (begins with eos) and `target` (ends with eos), each [accumulate, rows, width], padded on the
     right. `max_tokens` counts padded tokens of the longer side in an update, over all micro-batches (as fairseq's --max-tokens).
 
-    Raises: UserError for no pairs, sides of unequal length, or max_tokens, accumulate or buckets < 1.
+    Raises: UserError for no pairs.
     """
 
     def __init__(
         self, source: Ids, target: Ids, *, max_tokens: int, accumulate: int = 1, buckets: int = 6, seed: int = 0
     ) -> None:
-        if len(source) != len(target):
-            raise UserError(
-                f"{len(source):,} source sentences but {len(target):,} target sentences; each needs its translation"
-            )
-        at_least_one("max_tokens", max_tokens)
-        at_least_one("accumulate", accumulate)
+        assert len(source) == len(target)
         self._source, self._target = TokenStore.of(source), TokenStore.of(target)
         self._accumulate, self._seed = accumulate, seed
         longest = np.maximum(self._source.lengths, self._target.lengths)
@@ -219,9 +206,8 @@ def evaluation_batches(source: Ids, target: Ids | None, max_tokens: int, buckets
     Yields int32 `source` [rows, width] and `index` [rows], the sentences' positions in `source` (-1 for an empty row); with `target`,
     also `target_in` and `target`. Rows and width depend only on the lengths.
 
-    Raises (when the first batch is asked for): UserError for no sentences, or max_tokens or buckets < 1.
+    Raises (when the first batch is asked for): UserError for no sentences.
     """
-    at_least_one("max_tokens", max_tokens)
     sources = TokenStore.of(source)
     targets = None if target is None else TokenStore.of(target)
     longest = sources.lengths if targets is None else np.maximum(sources.lengths, targets.lengths)

@@ -11,10 +11,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 def check_columns(source: str, columns: str, delimiter: str, languages: tuple[str, str]) -> None:
-    """Raises: UserError for columns that a source of this kind cannot have, and for a delimiter that is not one character."""
+    """Raises: UserError for columns that a table cannot have, and for a delimiter that is not one character."""
     names = [column.strip() for column in columns.split(",")] if columns else []
-    if columns and source not in ("tsv", "labelled"):
-        raise UserError(f"data.columns is for tables only: leave it out with data.source={source!r:.200}")
     if source == "tsv" and len(names) != 2:
         raise UserError(
             f"data.columns={columns!r:.200} must name two columns, the {languages[0]!r:.200} text and then the {languages[1]!r:.200} "

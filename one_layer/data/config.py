@@ -19,6 +19,32 @@ HELD_OUT = ("valid", "test")  # the parts that `held_out` may take out of the tr
 
 _MOST_TOY_PAIRS = 10_000_000
 _EXAMPLES = {"source_language": "en", "target_language": "fr"}
+_FOLDERS = {
+    "text": "the parallel text files",
+    "fairseq": "dict.*.txt, .bin and .idx files",
+    "tsv": "the tables",
+    "labelled": "the files",
+    "plain": "the text files",
+    "enwik8": "the file enwik8",
+}
+_OWN_TEXT = "which reads no files (configs/text.py trains on your own text)"
+# Keys that some sources do not read, and why.
+_UNREAD: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (("directory",), ("toy",), _OWN_TEXT),
+    (("store",), ("toy", "fairseq"), "which needs no preparation"),
+    (("held_out",), ("toy", "fairseq", "enwik8"), "which has parts of its own"),
+    (("columns",), ("toy", "text", "fairseq", "tfds", "plain", "enwik8"), "which has no tables"),
+    (("vocabulary",), ("fairseq",), "which has its own"),
+    (
+        ("tokenize", "lowercase", "prepared", "undo", "joined_vocabulary", "labels"),
+        STREAMS,
+        "whose text is read as it is",
+    ),
+)
+_UNREAD_PARTS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (("train", "valid", "tests"), ("toy",), _OWN_TEXT),
+    (("train", "valid", "tests"), ("enwik8",), "which has parts of its own (data.source=plain reads your own text)"),
+)
 
 
 @dataclass(frozen=True)
@@ -75,16 +101,9 @@ class DataConfig:
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise UserError(f"data.source={self.source!r:.200} is unknown: give {listed(SOURCES)}")
-        what = {
-            "text": "the parallel text files",
-            "fairseq": "dict.*.txt, .bin and .idx files",
-            "tsv": "the tables",
-            "labelled": "the files",
-            "plain": "the text files",
-            "enwik8": "the file enwik8",
-        }
-        if self.source in what and not self.directory:
-            raise UserError(f"data.directory is empty: give the folder with {what[self.source]}")
+        if self.source in _FOLDERS and not self.directory:
+            raise UserError(f"data.directory is empty: give the folder with {_FOLDERS[self.source]}")
+        self._check_read(_UNREAD)
         for name, example in _EXAMPLES.items():
             sided = self.source not in STREAMS and not (self.labels and name == "target_language")
             if sided and not getattr(self, name):
@@ -97,12 +116,6 @@ class DataConfig:
             )
         if self.source == "tfds" and not self.tfds_name:
             raise UserError("data.tfds_name is empty: give the data set's name, for instance wmt14_translate/de-en")
-        if self.source not in ("text", "tsv", "tfds", "labelled", "plain"):
-            for name in ("store", "held_out"):
-                if getattr(self, name) and not (name == "store" and self.source in STREAMS):
-                    raise UserError(
-                        f"data.{name} is for text sources only: leave it out with data.source={self.source!r:.200}"
-                    )
         if not 0 <= self.held_out < 0.5:
             raise UserError(
                 f"data.held_out={self.held_out} is not a share: give 0, or a number below 0.5, for instance 0.05"
@@ -116,7 +129,11 @@ class DataConfig:
         if len(self.corpora()) == 1:  # of several, each is checked by itself
             check_columns(self.source, self.columns, self.delimiter, self.languages)
         self._check_unit()
-        self._check_toy()
+        if self.source == "toy" and {self.source_language, self.target_language} != {"de", "en"}:
+            raise UserError(
+                f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
+                f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
+            )
         self._check_teacher()
         if self.bpe_merges and (self.bpe_codes or self.is_prepared):
             raise UserError(
@@ -124,8 +141,6 @@ class DataConfig:
                 "data.prepared and data.undo"
             )
         self.preprocessing(None, "")  # raises for steps that do not fit together
-        if self.vocabulary and self.source == "fairseq":
-            raise UserError("data.vocabulary has no effect with data.source='fairseq', which has its own: leave it out")
         floors = {"toy_train": 1, "toy_valid": 1, "toy_test": 1, "bpe_merges": 0, "max_length": 2}
         for name, least in (floors | {"max_tokens": 1, "buckets": 1, "block": 2}).items():
             by_text = name == "max_length" and self.labels and self.max_length == 0  # the training text decides
@@ -156,40 +171,21 @@ class DataConfig:
                 + (", or read the text as data.source=text with data.prepared" if self.source == "fairseq" else "")
             )
 
-    def _check_toy(self) -> None:
-        if self.source != "toy":
-            return
-        if {self.source_language, self.target_language} != {"de", "en"}:
-            raise UserError(
-                f"the toy language has the sides 'de' and 'en', not {self.source_language!r:.200} and "
-                f"{self.target_language!r:.200}: set data.source_language and data.target_language to these two"
-            )
-        self._check_not_read("directory")
-
     def check_parts(self) -> None:
-        """Raises: UserError for names of parts that the toy language and enwik8 do not have, or that `held_out` does not take.
-
-        No test set is none there too.
-        """
+        """Raises: UserError for names of parts that the toy language and enwik8 do not have, or that `held_out` does not take."""
         if self.held_out and not self.parts_held_out:
             raise UserError(
                 f"data.held_out is {self.held_out}, but neither data.valid={self.valid!r} nor data.tests={self.tests!r} is one of its "
                 "parts, which are named valid and test; give these names, or leave data.held_out out"
             )
-        if self.source in ("toy", "enwik8"):
-            self._check_not_read("train", "valid", *(["tests"] if self.tests else []))
+        self._check_read(_UNREAD_PARTS)
 
-    def _check_not_read(self, *names: str) -> None:
-        reasons = {
-            "toy": ("reads no files", "configs/text.py"),
-            "enwik8": ("has parts of its own", "data.source=plain"),
-        }
-        why, other = reasons[self.source]
-        for name in names:
-            if (value := getattr(self, name)) != getattr(DataConfig, name):
+    def _check_read(self, unread: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]) -> None:
+        """Raises: UserError for a key with a value that the source does not read. No test set is none everywhere."""
+        for name, why in ((name, why) for names, sources, why in unread if self.source in sources for name in names):
+            if (value := getattr(self, name)) not in (getattr(DataConfig, name), ()):
                 raise UserError(
-                    f"data.{name}={value!r:.200} has no effect with data.source={self.source!r}, which {why}: leave it out, or "
-                    f"train on your own text with {other}"
+                    f"data.{name}={value!r:.200} has no effect with data.source={self.source!r}, {why}: leave it out"
                 )
 
     @property
@@ -220,11 +216,6 @@ class DataConfig:
             )
         if self.source not in STREAMS:
             return
-        for name in ("tokenize", "lowercase", "prepared", "undo", "joined_vocabulary", "labels"):
-            if getattr(self, name):
-                raise UserError(
-                    f"data.{name} has no effect with data.source={self.source!r:.200}, whose text is read as it is: leave it out"
-                )
         if self.unit == "bpe" and self.bpe_kind != "byte-level":
             raise UserError(f"data.unit=bpe, but data.bpe_kind={self.bpe_kind!r:.200}: give data.bpe_kind=byte-level")
         if self.unit == "bpe" and not (self.bpe_merges or self.bpe_codes):

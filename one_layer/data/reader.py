@@ -9,15 +9,12 @@ import numpy as np
 from jaxtyping import Bool, Int32
 
 from one_layer.data.config import DataConfig
-from one_layer.data.sources.held_out import HeldOut
+from one_layer.data.sources.composed import HeldOut, Several, Taught
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, open_source
-from one_layer.data.sources.several import Several
-from one_layer.data.sources.taught import Taught
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import METASPACE, Preprocessing
-from one_layer.data.text.vocabulary import BYTES, Vocabulary
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import BYTES, Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import LONGEST, TokenStore, cut
 
 Encode = Callable[[str], Int32[np.ndarray, " length"]]

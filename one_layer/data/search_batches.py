@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Int
 
-from one_layer.data.batches import Batch, Ids, at_least_one, in_rows, with_a_key
+from one_layer.data.batches import Batch, Ids, in_rows, with_a_key
 from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
 
 _NARROWEST = 24  # tokens: the smallest width of a search batch
-_FIXED = (
-    8  # the fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows
-)
+# The fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows.
+_FIXED = 8
 
 
 def batches_for_search(source: Ids, max_tokens: int, most_rows: int | None = None) -> Iterator[Batch]:
@@ -24,9 +23,8 @@ def batches_for_search(source: Ids, max_tokens: int, most_rows: int | None = Non
     compilation. A sentence goes into the narrowest width that holds it, so that a long sentence does not slow down shorter ones; or into
     a wider one if that saves a batch and costs less. Yields `source` and `index` as `evaluation_batches` does.
 
-    Raises (when the first batch is asked for): UserError for no sentences, or max_tokens < 1.
+    Raises (when the first batch is asked for): UserError for no sentences.
     """
-    at_least_one("max_tokens", max_tokens)
     sources = TokenStore.of(source)
     if not len(sources.lengths):
         raise UserError("there are no sentences to make batches of: at least 1 is needed")

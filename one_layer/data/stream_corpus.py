@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, Int32
+from jaxtyping import Int
+from tqdm import tqdm
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
@@ -20,8 +20,7 @@ from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
-from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
@@ -87,16 +86,14 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
         check_files(config, saved.vocabularies, saved.codes, _KIND)
-    prepared = stored(config.store, _options(config, text, masked), text.files, given, make) if config.store else make()
+    prepared = stored(config.store, _options(config, masked), text.files, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
 
-def _options(config: DataConfig, text: PlainText, masked: bool) -> dict[str, Any]:
+def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
     """Everything but the text itself that decides the ids of the training text."""
     options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
     options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None, _KIND)}
-    if text.altered:
-        options["joined"] = "by lines, without marks"
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     return options
@@ -126,20 +123,11 @@ def _split(config: DataConfig, of_unit: Unit, text: PlainText, masked: bool) -> 
 def _encoded(of_unit: Unit, text: PlainText, masked: bool) -> np.ndarray:
     """The ids of a text on disk. Raises: UserError for a text without a token."""
     pieces = of_unit.sentences(text) if masked else of_unit.encode(text)
-    tokens = on_disk(_shown(pieces), fitting_type(len(of_unit.vocabulary)))
+    shown = iter(tqdm(pieces, "encoding", unit=" pieces", disable=None, leave=False))  # if standard error is a terminal
+    tokens = on_disk(shown, fitting_type(len(of_unit.vocabulary)))
     if not len(tokens):
         raise UserError(f"{text} has no token in the part that is wanted; give more text, or another data.held_out")
     return tokens
-
-
-def _shown(pieces: Iterator[Int32[np.ndarray, " tokens"]]) -> Iterator[Int32[np.ndarray, " tokens"]]:
-    """The pieces, with a progress bar, which appears only if standard error is a terminal."""
-    from tqdm import tqdm
-
-    with tqdm(desc="encoding", unit="token", unit_scale=True, disable=None, leave=False) as bar:
-        for ids in pieces:
-            bar.update(len(ids))
-            yield ids
 
 
 def unigram_perplexity(counts: Int[np.ndarray, " types"], known: Int[np.ndarray, " types"]) -> float:

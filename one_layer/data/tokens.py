@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
 
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.system.errors import UserError
 
 _CHUNK = 1 << 16  # sentences that `chunks` gathers at a time
 
@@ -52,13 +51,9 @@ class TokenStore(Sequence):
 
     @staticmethod
     def open(path: Path) -> TokenStore:
-        """Memory-maps the files that `save` wrote. Raises: UserError that names a file that is missing or truncated."""
-        tokens, lengths = (_mapped(path.with_name(f"{path.name}.{part}.npy")) for part in ("tokens", "lengths"))
-        if int(lengths.sum()) != len(tokens):
-            raise UserError(
-                f"{path}.tokens.npy holds {len(tokens):,} tokens, but {path.name}.lengths.npy counts {int(lengths.sum()):,}; "
-                "delete the folder, then run again to recreate it"
-            )
+        """Memory-maps the files that `save` wrote."""
+        files = (path.with_name(f"{path.name}.{part}.npy") for part in ("tokens", "lengths"))
+        tokens, lengths = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
         return TokenStore(tokens, np.cumsum(lengths, dtype=np.int64) - lengths, lengths)
 
     def save(self, path: Path, kind: type[np.unsignedinteger]) -> None:
@@ -112,21 +107,6 @@ class TokenStore(Sequence):
             return self.select(place)
         start = int(self.starts[place])
         return self.tokens[start : start + int(self.lengths[place])].astype(np.int32)
-
-
-def _mapped(path: Path) -> np.ndarray:
-    """Memory-maps a .npy file that holds a one-dimensional array of integers."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:  # NumPy raises ValueError if the file is shorter than its header says
-        raise UserError(
-            f"{path} cannot be mapped ({error}); delete the folder, then run again to recreate it"
-        ) from None
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise UserError(
-            f"{path} must hold a one-dimensional array of integers; delete the folder, then run again to recreate it"
-        )
-    return np.asarray(array)
 
 
 def cut(ids: Int32[np.ndarray, " length"], longest: int = LONGEST) -> Int32[np.ndarray, " shorter"]:

@@ -19,7 +19,7 @@ from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import code
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import METASPACE, check_codes
-from one_layer.data.text.vocabulary_json import read_vocabulary_json
+from one_layer.data.text.vocabulary import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
 
@@ -56,7 +56,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
     names += ["bpe_kind", "joined_vocabulary", "max_length", "labels", "columns", "delimiter", "held_out"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
-    codes = "".join(line + "\n" for line in read_lines(config.bpe_codes)) if config.bpe_codes else None
+    codes = codes_of(config, None)
     steps = config.tokenize or config.lowercase or codes or config.bpe_kind == METASPACE
     options["prepared"] |= bool(config.undo and steps)
     if config.source == "tfds":
@@ -151,7 +151,10 @@ def check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: st
             continue
         found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None, kind)
         if found != own:
-            raise _another_file(f"data.{name}={path}")
+            raise UserError(
+                f"data.{name}={path} is not the file that this run, or the run of train.init_from, began with; give that file, or train in "
+                "a new --workdir without train.init_from"
+            )
 
 
 def encoded(
@@ -175,11 +178,3 @@ def _for_training(
         raise UserError(f"none of {len(source):,} training pairs can be used; {left_out}")
     source, target = source.select(kept), target.select(kept)
     return Prepared(assets, source, target, [f"{reader.describe(assets, 'train', source, target)}; {left_out}"])
-
-
-def _another_file(what: str) -> UserError:
-    """The error for a file of codes or a vocabulary that is not the one with which a run, or the run that it begins with, began."""
-    return UserError(
-        f"{what} is not the file that this run, or the run of train.init_from, began with; give that file, or train in a new --workdir "
-        "without train.init_from"
-    )

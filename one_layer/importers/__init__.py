@@ -1,6 +1,6 @@
-"""Importers: convert models of other programs into this project's variables, and back.
+"""Importers: convert models of other programs into this project's variables, and models for other programs.
 
-It offers fairseq's checkpoints, options and dictionaries (`fairseq*`), RoBERTa's embeddings (`roberta`), embeddings as text
-(`text_embeddings`), and one function that finds a run's fixed tables in any of these (`embeddings`). `engines` writes models for other
-engines: CTranslate2 (`ctranslate2*`) and Hugging Face's transformers (`huggingface`).
+It reads fairseq's checkpoints (`fairseq*`) and folders of Hugging Face (`roberta`, `llama`, `gpt2`), whose names and shapes `parameters`
+compares. `embeddings` finds a run's fixed tables in these or in text. `engines` writes models for CTranslate2 (`ctranslate2`) and Hugging
+Face's transformers (`huggingface`).
 """

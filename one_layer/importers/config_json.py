@@ -13,56 +13,61 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 _ACTIVATIONS_READ = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_new": "gelu_tanh"}
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Reads a config.json. Raises: UserError for a file that is missing or damaged."""
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; give the folder of a model, with config.json and model.safetensors")
-    try:
-        return json_object(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}); copy it again") from None
+class ConfigJson(dict[str, Any]):
+    """The values of a config.json. Raises: UserError for a file that is missing or damaged, and for values as the methods say."""
 
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise UserError(
+                f"{path} does not exist; give the folder of a model, with config.json and model.safetensors"
+            )
+        try:
+            super().__init__(json_object(path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} cannot be read ({error}); copy it again") from None
+        self.path = path
 
-def whole(path: Path, name: str, value: Any) -> int:
-    """A size. Raises: UserError for anything but a whole number of at least 1."""
-    if type(value) is not int or value < 1:
-        raise UserError(
-            f"{path}: {name} is {value!r:.60}; it must be a whole number of at least 1; copy the file again"
-        )
-    return value
+    def whole(self, name: str, default: int | None = None) -> int:
+        """A size: a whole number of at least 1. `default` stands in for one that is absent or null."""
+        value = default if self.get(name) is None else self[name]
+        if type(value) is not int or value < 1:
+            raise self._wrong(name, value, "a whole number of at least 1")
+        return value
 
+    def positive(self, name: str, default: float) -> float:
+        """A number above 0."""
+        value = self.get(name, default)
+        if type(value) not in (int, float) or not value > 0:
+            raise self._wrong(name, value, "a number above 0")
+        return float(value)
 
-def end_of_text(path: Path, options: dict[str, Any], default: int | None = None) -> int:
-    """The id of the token that ends a text; of several, the first. Raises: UserError for anything but ids that a table can have."""
-    value = options.get("eos_token_id", default)
-    ids: list[Any] = value if isinstance(value, list) and value else [value]
-    if not all(type(each) is int and each >= 0 for each in ids):
-        raise UserError(
-            f"{path}: eos_token_id is {value!r:.60}; it must be the id of the token that ends a text, from 0 on, or a list of such"
-        )
-    return int(ids[0])
+    def end_of_text(self, default: int | None = None) -> int:
+        """The id of the token that ends a text, which a table can have; of several, the first."""
+        value = self.get("eos_token_id", default)
+        ids: list[Any] = value if isinstance(value, list) and value else [value]
+        if not all(type(each) is int and each >= 0 for each in ids):
+            raise self._wrong(
+                "eos_token_id", value, "the id of the token that ends a text, from 0 on, or a list of such"
+            )
+        return int(ids[0])
 
+    def activation(self, name: str, default: str) -> str:
+        """The `model.activation` of a function that this program has."""
+        if (value := str(self.get(name, default))) not in _ACTIVATIONS_READ:
+            raise UserError(f"{self.path}: {name} is {value!r:.60}; known are {', '.join(_ACTIVATIONS_READ)}")
+        return _ACTIVATIONS_READ[value]
 
-def positive(path: Path, name: str, value: Any) -> float:
-    """Raises: UserError for anything but a number above 0."""
-    if type(value) not in (int, float) or not value > 0:
-        raise UserError(f"{path}: {name} is {value!r:.60}; it must be a number above 0; copy the file again")
-    return float(value)
+    def refuse_others(self, network: str, needed: dict[str, Any], **found: Any) -> None:
+        """Raises: UserError for a value that differs from the one in `needed`, with which this program computes `network`.
 
+        `found` has values for which the file has other names. A value that is nowhere is the needed one.
+        """
+        values = self | found
+        for name, own in needed.items():
+            if (value := values.get(name, own)) != own:
+                how = f"reads {network} without it" if own is None else f"computes {network} with {own!r}"
+                raise UserError(f"{self.path}: {name} is {value!r:.60}, but this program {how}")
 
-def activation(path: Path, name: str, value: Any) -> str:
-    """The `model.activation` of a function. Raises: UserError for one that this program does not have."""
-    if str(value) not in _ACTIVATIONS_READ:
-        raise UserError(f"{path}: {name} is {value!r:.60}; known are {', '.join(_ACTIVATIONS_READ)}")
-    return _ACTIVATIONS_READ[str(value)]
-
-
-def refuse_others(path: Path, network: str, values: dict[str, tuple[Any, Any]]) -> None:
-    """Raises: UserError, by name, for a value that differs from the one that this program computes `network` with.
-
-    `values` has for each name the value of the file and the one that is needed.
-    """
-    for name, (found, needed) in values.items():
-        if found != needed:
-            how = f"reads {network} without it" if needed is None else f"computes {network} with {needed!r}"
-            raise UserError(f"{path}: {name} is {found!r:.60}, but this program {how}")
+    def _wrong(self, name: str, value: Any, needed: str) -> UserError:
+        """The error for a value that is something else than `needed`."""
+        return UserError(f"{self.path}: {name} is {value!r:.60}; it must be {needed}; copy the file again")

@@ -20,9 +20,9 @@ from one_layer.data.special_tokens import PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.importers.fairseq import StateDict
 from one_layer.importers.fairseq_checkpoint import check_rows, read_checkpoint
-from one_layer.importers.roberta import roberta_positions, roberta_table
+from one_layer.importers.parameters import StateDict
+from one_layer.importers.safetensors_files import roberta_positions, roberta_table
 from one_layer.importers.text_embeddings import Table, check_vectors, read_embeddings
 from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import quantized
@@ -79,7 +79,7 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
     for name, side in sides.items():
         if model.embedding_source == "text":
             where = _path(model.embedding_path, side)
-            rows, _ = read_embeddings(where, side.vocabulary, model.d_model)
+            rows = read_embeddings(where, side.vocabulary, model.d_model)
         else:
             table = tables[model.embedding_source](side)
             where, rows = table.name, table.rows_of(side.vocabulary)
@@ -141,16 +141,8 @@ def _report(name: str, rows: Rows, where: str) -> None:
     )
 
 
-class _Trained(NamedTuple):
-    """The tables of a trained run, with the vocabularies and languages of their rows."""
-
-    tables: tuple[Rows, ...]
-    vocabularies: tuple[Vocabulary, Vocabulary]
-    languages: tuple[str, ...]
-    step: int
-
-
-def _restore(path: str) -> _Trained:
+def _restore(path: str) -> tuple[TrainedModel, tuple[Rows, ...]]:
+    """A trained run, and its tables."""
     folder = RunFolder(path)
     if not folder.holds_run:
         raise UserError(
@@ -161,20 +153,19 @@ def _restore(path: str) -> _Trained:
         restored = restore_run(folder, "best")
     except UserError as error:
         raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
-    tables = run_tables(restored)
-    languages = restored.assets.languages[: len(tables)]  # a model with one table has one language
-    return _Trained(tables, restored.assets.vocabularies, languages, restored.step)
+    return restored, run_tables(restored)
 
 
-def _of_run(model: ModelConfig, restore: Callable[[str], _Trained], side: Side) -> Table:
+def _of_run(model: ModelConfig, restore: Callable[[str], tuple[TrainedModel, tuple[Rows, ...]]], side: Side) -> Table:
     path = _path(model.embedding_path, side)
-    run = restore(path)
-    both = len(run.tables) == 2 and run.tables[0] is run.tables[1]
-    shared = both or run.languages == (NO_LANGUAGE,)  # the table of a language model serves any language
-    serving = _serving(shared, run.languages, side, path)
-    name = f"{path} (its {run.languages[serving]} table, update {run.step})"
-    check_vectors(run.tables[serving], model.d_model, name)
-    return Table(name, _places(run.vocabularies[serving]), run.tables[serving])
+    run, tables = restore(path)
+    languages = run.assets.languages[: len(tables)]  # a model with one table has one language
+    both = len(tables) == 2 and tables[0] is tables[1]
+    shared = both or languages == (NO_LANGUAGE,)  # the table of a language model serves any language
+    serving = _serving(shared, languages, side, path)
+    name = f"{path} (its {languages[serving]} table, update {run.step})"
+    check_vectors(tables[serving], model.d_model, name)
+    return Table.of(name, run.assets.vocabularies[serving], tables[serving])
 
 
 def _of_fairseq(
@@ -205,7 +196,7 @@ def _of_fairseq(
     check_vectors(rows, model.d_model, f"{path}: {name}.weight")
     vocabulary = Vocabulary.load(dictionary, fairseq=True)
     check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
-    return Table(f"{path}: {name}.weight", _places(vocabulary), rows)
+    return Table.of(f"{path}: {name}.weight", vocabulary, rows)
 
 
 def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side: Side) -> Table:
@@ -236,7 +227,3 @@ def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> i
             f"{where} has two tables for {language}, and nothing says which one serves here; give a model with one for each language"
         )
     return serving[0]
-
-
-def _places(vocabulary: Vocabulary) -> dict[str, int]:
-    return {token: place for place, token in enumerate(vocabulary.tokens)}

@@ -12,20 +12,15 @@ from one_layer.tasks.model import TrainedModel
 
 log = logging.getLogger(__name__)
 
-_PRECISIONS = {
-    "ctranslate2": ctranslate2.PRECISIONS,
-    "huggingface": huggingface.PRECISIONS,
-}  # by the names of the formats
+_FORMATS = {"ctranslate2": ctranslate2, "huggingface": huggingface}
 
 
 def check(format: str, folder: Path, precision: str) -> None:
     """Checks what can be checked before the model is read. Raises: UserError for a missing package, a folder in the way, or a precision
     that the format does not have.
     """
-    if precision not in _PRECISIONS[format]:
-        raise UserError(
-            f"--precision={precision} does not fit --format={format}, which has {' and '.join(_PRECISIONS[format])}"
-        )
+    if precision not in (known := _FORMATS[format].PRECISIONS):
+        raise UserError(f"--precision={precision} does not fit --format={format}, which has {' and '.join(known)}")
     check_new(folder, "--output")
     if format == "ctranslate2":
         ctranslate2.import_package()
@@ -38,8 +33,5 @@ def export(model: TrainedModel, format: str, folder: Path, precision: str = "flo
     """
     check(format, folder, precision)
     with new_folder(folder, "--output") as unfinished:
-        if format == "ctranslate2":
-            ctranslate2.write(model, unfinished, precision)
-        else:
-            huggingface.write(model, unfinished)
+        _FORMATS[format].write(model, unfinished, precision)
     log.info("%s holds update %d (%s) in the format %s", folder, model.step, model.source, format)

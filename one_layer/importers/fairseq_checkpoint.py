@@ -1,16 +1,65 @@
-"""Reads fairseq's checkpoints, which are PyTorch files, without running any code that they contain."""
+"""Reads fairseq's checkpoints, which are PyTorch files, without running any code that they contain; and what they say of their model.
+
+Sizes and sharing are read from the tensors. Only the training options give the rest (the heads, the fraction that masks keep). The
+options are those of fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9).
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from one_layer.data.text.vocabulary import Vocabulary
+from one_layer.importers.fairseq import SELECTIONS
+from one_layer.importers.parameters import StateDict
 from one_layer.system.errors import UserError
+
+_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
+_SAME = {
+    "encoder_attention_heads": "heads",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+    "activation_dropout": "activation_dropout",
+    "activation_fn": "activation",
+}
+_SHARING = {"none": "none", "layer_weights": "weights", "layer_mask": "masks"}
+_NORMS = {"masked_layernorm": "plain", "normal_layernorm": "affine", "normal_layernorm_no_learn": "frozen"}
+# Options that change the model, with the values that this project supports. `dynamic_scaling` is not supported: the paper's code
+# scales only the masks of the tables, while `ModelConfig.dynamic_scale` scales every mask.
+_ONLY: dict[str, tuple[Any, ...]] = {
+    "task": ("translation",),
+    "activation_fn": ("relu", "gelu"),
+    "share_mask": tuple(_SHARING),
+    "prune_method": tuple(SELECTIONS),
+    "mask_layernorm_type": tuple(_NORMS),
+    **dict.fromkeys(
+        (
+            "encoder_normalize_before",
+            "decoder_normalize_before",
+            "encoder_learned_pos",
+            "decoder_learned_pos",
+            "no_token_positional_embeddings",
+            "no_scale_embedding",
+            "layernorm_embedding",
+            "adaptive_input",
+            "adaptive_softmax_cutoff",
+            "no_cross_attention",
+            "cross_self_attention",
+            "encoder_layers_to_keep",
+            "decoder_layers_to_keep",
+            "quant_noise_scalar",
+            "char_inputs",
+            "weight_trainable",
+            "dynamic_scaling",
+        ),
+        (False,),
+    ),
+}
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -18,7 +67,12 @@ def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
     Raises: UserError for a file that cannot be read, or cannot be read without running its code, and if torch is not installed.
     """
-    torch = import_torch()
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            "fairseq's files need torch, which is not installed; run .venv/bin/pip install -r requirements-torch.txt"
+        ) from None
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -44,17 +98,6 @@ def check_rows(vocabulary: Vocabulary, path: str | Path, rows: int, table: str) 
         )
 
 
-def import_torch() -> Any:
-    """Returns the module `torch`. Raises: UserError with the command that installs it, if it is missing."""
-    try:
-        import torch
-    except ImportError:
-        raise UserError(
-            "fairseq's files need torch, which is not installed; run .venv/bin/pip install -r requirements-torch.txt"
-        ) from None
-    return torch
-
-
 def _options(content: dict[str, Any]) -> dict[str, Any]:
     """Returns the training options. Older files have one namespace `args`; newer files have `cfg` with `task` and `model`."""
     sections = content.get("cfg")
@@ -77,3 +120,97 @@ def _why(path: Path, problem: str) -> str:
         "save only the needed parts: c = torch.load(FILE, weights_only=False); "
         "torch.save({'model': c['model'], 'args': c['args'] or c['cfg'].model}, NEW)"
     )
+
+
+def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
+    """Returns the fields of `ModelConfig` that the training options and the tensors of a checkpoint determine.
+
+    Raises: UserError that names every unsupported option, and for tensors that are not those of a Transformer.
+    """
+    if "encoder.embed_tokens.weight" not in state or "decoder.embed_tokens.weight" not in state:
+        raise UserError(
+            "the checkpoint has no encoder.embed_tokens.weight or no decoder.embed_tokens.weight; give the checkpoint of a fairseq "
+            "Transformer for translation, because no other model can be imported"
+        )
+    _refuse(options)
+    found = _sizes(state)
+    found.update({ours: options[theirs] for theirs, ours in _SAME.items() if options.get(theirs) is not None})
+    if any(name.endswith(".scores") for name in state):
+        return found | _masked(options, state)
+    return found | {"weights": "dense", "sharing": "none", "embedding": "trained"}
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    """Raises UserError that names all unsupported options. An option that is off may be False, None, 0 or empty."""
+    wrong = {
+        name: f"{options[name]!r}, but must be {' or '.join(map(repr, known))}"
+        for name, known in _ONLY.items()
+        if options.get(name) and options[name] not in known
+    }
+    for name in ("embed_dim", "ffn_embed_dim", "attention_heads"):
+        pair = [options.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
+        if None not in pair and pair[0] != pair[1]:
+            wrong[f"decoder_{name}"] = f"{pair[1]!r}, but must be the encoder's {pair[0]!r}"
+    if wrong:
+        stated = "; ".join(f"{name} is {value}" for name, value in wrong.items())
+        raise UserError(f"the checkpoint's model is of a kind that this project does not support: {stated}")
+
+
+def _sizes(state: StateDict) -> dict[str, Any]:
+    """Returns the fields that the tensors of any model show."""
+    pairs = [[f"{stack}.embed_tokens.{kind}" for stack in ("encoder", "decoder")] for kind in ("weight", "scores")]
+    hidden = state.get("encoder.layers.0.fc1.weight")
+    return {
+        "d_model": state["encoder.embed_tokens.weight"].shape[-1],
+        "ffn": 1 if hidden is None else len(hidden),
+        "encoder_layers": _depth(state, "encoder"),
+        "decoder_layers": _depth(state, "decoder"),
+        "shared_embedding": all(_equal(state, *pair) for pair in pairs if pair[0] in state),
+        "norm": "affine" if "encoder.layers.0.final_layer_norm.weight" in state else "plain",
+        "bias": "encoder.layers.0.fc1.bias" in state,
+    }
+
+
+def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
+    """Returns the fields of a masked model: what its layers share, and how its masks are made.
+
+    If the options do not say what the layers share, equal tensors show it.
+    """
+    kind = "layer_weights" if _copied(state, "fc1.weight") else "layer_mask" if _copied(state, "scores") else "none"
+    sharing = _SHARING[options.get("share_mask") or kind]
+    found: dict[str, Any] = {
+        "weights": "one_layer" if sharing == "weights" else "multi_layer",
+        "sharing": sharing,
+        "embedding": "masked" if "encoder.embed_tokens.scores" in state else "frozen",
+        # The paper's code shares every parameter that is named "weight", and so a norm's scale too.
+        "share_norm_scale": sharing == "weights" and _copied(state, "layer_norm.weight"),
+    }
+    if options.get("mask_layernorm_type") is not None:
+        found["norm"] = _NORMS[options["mask_layernorm_type"]]
+    return found | _selection(options)
+
+
+def _selection(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields that say how masks are made, as far as the options give them."""
+    found: dict[str, Any] = {}
+    if options.get("prune_method") is not None:
+        found["selection"] = SELECTIONS[options["prune_method"]]
+    if options.get("prune_ratio") is not None:
+        beyond = found.get("selection", "magnitude").endswith("threshold")
+        found["threshold" if beyond else "keep"] = float(options["prune_ratio"])
+    return found
+
+
+def _depth(state: StateDict, stack: str) -> int:
+    layers = [int(match[2]) for name in state if (match := _LAYER.match(name)) and match[1] == stack]
+    return max(layers, default=0) + 1
+
+
+def _copied(state: StateDict, kind: str) -> bool:
+    """Whether tensors of this name exist and, in both stacks, every layer's tensor equals the first layer's."""
+    names = [name for name in state if _LAYER.match(name) and name.endswith(kind)]
+    return bool(names) and all(_equal(state, name, _LAYER.sub(r"\1.layers.0.", name, count=1)) for name in names)
+
+
+def _equal(state: StateDict, name: str, other: str) -> bool:
+    return name in state and other in state and np.array_equal(state[name], state[other])

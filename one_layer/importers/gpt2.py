@@ -6,18 +6,17 @@ output projection too. GPT-2 stores a matrix as [fan_in, fan_out], as this progr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.by_layer import Arrays, Variables, check_state, placed
-from one_layer.importers.config_json import activation, end_of_text, positive, refuse_others, whole
-from one_layer.importers.llama_options import Options
+from one_layer.importers import parameters
+from one_layer.importers.config_json import ConfigJson
+from one_layer.importers.llama import Options, another_output, chosen
+from one_layer.importers.parameters import Entry, Path, StateDict, Variables
 from one_layer.models import ModelConfig
-from one_layer.system.errors import UserError
 
 EMBEDDING, _OUTPUT = "wte.weight", "lm_head.weight"
 _SIZES = {"d_model": "n_embd", "heads": "n_head", "decoder_layers": "n_layer", "max_positions": "n_positions"}
@@ -29,66 +28,56 @@ _FIXED = {
     "quantization_config": None,
 }
 _ATTENTION = ("query", "key", "value")
-_LINEAR = {"attn.c_proj": ("self_attention", "output"), "mlp.c_fc": ("ffn_in",), "mlp.c_proj": ("ffn_out",)}
-_NORMS = {"ln_1": "self_attention_norm", "ln_2": "ffn_norm"}
+_LAYER: dict[str, Path] = {
+    "attn.c_attn": ("self_attention", "+".join(_ATTENTION)),
+    "attn.c_proj": ("self_attention", "output"),
+    "mlp.c_fc": ("ffn_in",),
+    "mlp.c_proj": ("ffn_out",),
+    "ln_1": ("self_attention_norm", "layer_norm"),
+    "ln_2": ("ffn_norm", "layer_norm"),
+}
 
 
-def read_options(path: Path, options: dict[str, Any]) -> Options:
+def read_options(given: ConfigJson) -> Options:
     """The options of a config.json. Raises: UserError of one sentence for a model that is computed in another way."""
-    model: dict[str, Any] = {key: whole(path, name, options.get(name)) for key, name in _SIZES.items()}
-    model["ffn"] = whole(path, "n_inner", options.get("n_inner") or 4 * model["d_model"])
-    refuse_others(path, "a GPT-2", {name: (options.get(name, value), value) for name, value in _FIXED.items()})
-    eos = end_of_text(path, options, default=50256)
+    model: dict[str, Any] = {key: given.whole(name) for key, name in _SIZES.items()}
+    model["ffn"] = given.whole("n_inner", 4 * model["d_model"])
+    given.refuse_others("a GPT-2", _FIXED)
+    eos = given.end_of_text(default=50256)
     model |= {"block": "paper", "norm": "affine", "bias": True, "positions": "learned"}
-    function, epsilon = options.get("activation_function", "gelu_new"), options.get("layer_norm_epsilon", 1e-5)
-    model |= {"activation": activation(path, "activation_function", function)}
-    model |= {"norm_epsilon": positive(path, "layer_norm_epsilon", epsilon)}
+    model |= {"activation": given.activation("activation_function", "gelu_new")}
+    model |= {"norm_epsilon": given.positive("layer_norm_epsilon", 1e-5)}
     return Options(model, model["heads"], model["max_positions"], eos, tied=True)
 
 
-def convert(state: Mapping[str, Any], config: ModelConfig, rows: Sequence[int | None]) -> Variables:
+def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], key_heads: int) -> Variables:
     """The variables of a model whose weights are those of a GPT-2, float32 NumPy arrays. The scores are the weights themselves.
 
-    `rows` has the row of GPT-2's table for each token here; None is a row of zeros. Positions begin at row PAD + 1. Raises: UserError for
-    parameters that do not fit.
+    `state` has the names of `GPT2Model`. `rows` has the row of GPT-2's table for each token here; None is a row of zeros. Positions begin
+    at row PAD + 1. All heads have keys and values (`key_heads`). Raises: UserError for parameters that do not fit.
     """
-    d, depth, place = config.d_model, config.depth("decoder"), config.stack("decoder").groups[0].name
-    names = without_prefix(state)
-    table = (len(names.get(EMBEDDING, ())), d)
-    wanted = {EMBEDDING: table, "wpe.weight": (config.max_positions, d), "ln_f.weight": (d,), "ln_f.bias": (d,)}
-    wanted |= {_OUTPUT: table} if _OUTPUT in state else {}
-    matrices = {
-        "attn.c_attn": (d, 3 * d),
-        "mlp.c_fc": (d, config.ffn),
-        "mlp.c_proj": (config.ffn, d),
-        "attn.c_proj": (d, d),
-    }
-    inside = {f"{name}.weight": shape for name, shape in matrices.items()} | {f"{name}.weight": (d,) for name in _NORMS}
-    inside |= {name.replace("weight", "bias"): shape[-1:] for name, shape in inside.items()}
-    wanted |= {f"h.{number}.{name}": shape for number in range(depth) for name, shape in inside.items()}
-    check_state(names, wanted, others=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
-    arrays = {name: np.asarray(names[name], np.float32) for name in wanted}
-    if not np.array_equal(arrays.get(_OUTPUT, arrays[EMBEDDING]), arrays[EMBEDDING]):
-        raise UserError(
-            f"{_OUTPUT} is another matrix than {EMBEDDING}, but the output projection of causal models here is their embedding; give "
-            "a GPT-2 with tie_word_embeddings"
-        )
-    chosen = [np.zeros(d, np.float32) if row is None else arrays[EMBEDDING][row] for row in rows]
-    found: Arrays = {("target_embedding", "kernel"): np.stack(chosen)}
-    found["position_embedding", "kernel"] = np.pad(arrays["wpe.weight"], ((PAD + 1, 0), (0, 0)))
-    for theirs, norm, linear in (("weight", "scale", "kernel"), ("bias", "bias", "bias")):
-        stacked = {
-            name: np.stack([arrays[f"h.{number}.{name}.{theirs}"] for number in range(depth)])
-            for name in (*_NORMS, *matrices)
-        }
-        found["decoder", "final_norm", "layer_norm", norm] = arrays[f"ln_f.{theirs}"]
-        found |= {("decoder", place, ours, "layer_norm", norm): stacked[name] for name, ours in _NORMS.items()}
-        found |= {("decoder", place, *path, linear): stacked[name] for name, path in _LINEAR.items()}
-        parts = zip(_ATTENTION, np.split(stacked["attn.c_attn"], 3, axis=-1), strict=True)
-        found |= {("decoder", place, "self_attention", name, linear): part for name, part in parts}
-    return placed(config, found)
+    wanted = {each.name: each.shape for each in _entries(config, len(state.get(EMBEDDING, ())))}
+    tied = {_OUTPUT: wanted[EMBEDDING]} if _OUTPUT in state else {}
+    parameters.check_folder(state, wanted | tied, unused=(".attn.bias", ".attn.masked_bias"))  # the masks of attention
+    if not np.array_equal(state.get(_OUTPUT, state[EMBEDDING]), state[EMBEDDING]):
+        raise another_output(_OUTPUT, EMBEDDING, "a GPT-2")
+    found = parameters.read(state, _entries(config, len(state[EMBEDDING])))
+    found["target_embedding", "kernel"] = chosen(found["target_embedding", "kernel"], rows)
+    found["position_embedding", "kernel"] = np.pad(found["position_embedding", "kernel"], ((PAD + 1, 0), (0, 0)))
+    for path in [path for path in found if path[-2] == _LAYER["attn.c_attn"][-1]]:
+        parts = zip(_ATTENTION, np.split(found.pop(path), len(_ATTENTION), axis=-1), strict=True)
+        found |= {(*path[:-2], name, path[-1]): part for name, part in parts}
+    return parameters.placed(config, found)
 
 
-def without_prefix(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters by their names in `GPT2Model`; `GPT2LMHeadModel` puts `transformer.` before them."""
-    return {name.removeprefix("transformer."): array for name, array in state.items()}
+def _entries(config: ModelConfig, rows: int) -> Iterator[Entry]:
+    """All parameters; `rows` are those of the embedding."""
+    d, ffn = config.d_model, config.ffn
+    yield Entry(EMBEDDING, (rows, d), ("target_embedding", "kernel"))
+    yield Entry("wpe.weight", (config.max_positions, d), ("position_embedding", "kernel"))
+    yield from parameters.of_module("ln_f", ("decoder", "final_norm", "layer_norm"), (d, d))
+    fan_out = {"attn.c_attn": len(_ATTENTION) * d, "mlp.c_fc": ffn}
+    for number, group, place in parameters.places(config, "decoder"):
+        for name, inner in _LAYER.items():
+            shape = fan_out.get(name, d), ffn if name == "mlp.c_proj" else d
+            yield from parameters.of_module(f"h.{number}.{name}", (*group, *inner), shape, place, transposed=False)

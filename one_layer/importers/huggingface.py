@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from one_layer.data.special_tokens import EOS, PAD
+from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.stream_corpus import unit_of
+from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets, save_text_assets
+from one_layer.data.text.units import Bytes, Characters, Unit
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.importers import llama_weights, roberta_weights, translation_weights
-from one_layer.importers.llama_options import write_options as llama_options
-from one_layer.importers.roberta_options import write_options as roberta_options
-from one_layer.importers.tokenizer_json import write_tokenizer
+from one_layer.importers import llama, roberta, translation_weights
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 PRECISIONS = ("float32",)
 
 
-def write(model: TrainedModel, folder: Path) -> None:
-    """Writes config.json, model.safetensors and what reads text into `folder`.
+def write(model: TrainedModel, folder: Path, precision: str) -> None:
+    """Writes config.json, model.safetensors and what reads text into `folder`, in float32, the one `precision`.
 
     Raises: UserError for a model that no class of transformers computes.
     """
@@ -32,10 +31,10 @@ def write(model: TrainedModel, folder: Path) -> None:
 
 
 def _llama(model: TrainedModel, folder: Path) -> None:
-    state = llama_weights.export(model.config, model.variables)
+    state = llama.export(model.config, model.variables)
     context = model.data.block
-    _save(folder, state, llama_options(model.config, context))
-    write_tokenizer(unit_of(model.data, model.assets), model.assets.codes, context, folder)
+    _save(folder, state, llama.write_options(model.config, context))
+    _tokenizer(unit_of(model.data, model.assets), model.assets.codes, context, folder)
     if model.assets.codes is not None:
         _merges(model.assets, folder)
 
@@ -57,9 +56,9 @@ def _roberta(model: TrainedModel, folder: Path) -> None:
             f"the model of {model.source} reads text in another way than RoBERTa, whose tokens are pieces of byte-level BPE without "
             "tokenisation or lower-casing; only models with data.bpe_kind=byte-level can be exported"
         )
-    state = roberta_weights.export(model.variables, model.config)
+    state = roberta.export(model.variables, model.config)
     labels = model.assets.target_vocabulary.tokens[len(SPECIALS) :] if model.task == "classification" else ()
-    _save(folder, state, roberta_options(model.config, labels))
+    _save(folder, state, roberta.write_options(model.config, labels))
     _merges(model.assets, folder)
 
 
@@ -78,3 +77,56 @@ def _save(folder: Path, state: dict[str, np.ndarray], options: dict[str, Any]) -
 
 def _json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _tokenizer(unit: Unit, merges: str | None, context: int, folder: Path) -> None:
+    """Writes tokenizer.json and tokenizer_config.json. A text begins with `</s>`, as the prompts of this program do.
+
+    The special tokens are in the vocabulary alone, and none is added to the tokenizer: an added one is found in text, and `<s>` in a text
+    is three characters. Transformers adds them itself, and then leaves text alone by `split_special_tokens`.
+    `context` is the longest text in tokens. Raises: UserError for a vocabulary without some piece of its merges.
+    """
+    from tokenizers import processors
+
+    made = _characters(unit) if isinstance(unit, Characters) else _pieces(unit, merges or "")
+    end = SPECIALS[EOS]
+    made.post_processor = processors.TemplateProcessing(single=f"{end} $A", special_tokens=[(end, EOS)])
+    made.save(str(folder / "tokenizer.json"))
+    settings: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **{"bos_token": end, "eos_token": end, "pad_token": SPECIALS[PAD], "unk_token": SPECIALS[UNK]},
+        **{"model_max_length": context, "clean_up_tokenization_spaces": False},
+        "split_special_tokens": True,
+    }
+    _json(folder / "tokenizer_config.json", settings)
+
+
+def _characters(unit: Characters) -> Any:
+    """Each character is a token."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+
+    made = Tokenizer(
+        models.WordLevel({unit.written(number): number for number in range(len(unit.vocabulary))}, SPECIALS[UNK])
+    )
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    made.decoder = decoders.Fuse()
+    return made
+
+
+def _pieces(unit: Unit, merges: str) -> Any:
+    """The bytes of a text, merged if there are merges. Lines are split one by one, with their line ends."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+
+    known = {token: number for number, token in enumerate(unit.vocabulary.tokens)}
+    if missing := [piece for piece in byte_level.pieces(merges) if piece not in known]:
+        raise UserError(
+            f"the vocabulary lacks {missing[0]!r}, which the merges of its BPE make, so that no tokenizer.json says how a text is split; "
+            "export a model whose vocabulary has all pieces"
+        )
+    pairs = [(left, right) for _, left, right in byte_level.pairs_of(merges, "the merges")] if merges else []
+    made = Tokenizer(models.BPE(known, pairs))
+    lines = pre_tokenizers.Split(Regex(r"[^\n]*\n|[^\n]+"), "isolated")
+    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not isinstance(unit, Bytes))
+    made.pre_tokenizer = pre_tokenizers.Sequence([lines, letters])
+    made.decoder = decoders.ByteLevel()
+    return made

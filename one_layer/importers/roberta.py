@@ -1,143 +1,242 @@
-"""Reads the tensors of Hugging Face's RoBERTa: `model.safetensors`, and `vocab.json`, which names the rows of the word embeddings.
+"""RoBERTa in Hugging Face's format: its `config.json`, and its parameters as those of the encoder here, and back.
 
-For embeddings, only the requested tensor is read from the file, and its values are converted to float32.
+Hugging Face stores a matrix as [fan_out, fan_in]; both store a table as [rows, d]. Every token has a position and a type, whose vectors
+are added. The texts here have one type, so reading adds the vector of type 0 to all positions, and writing gives it zeros.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Shaped
-from safetensors import SafetensorError, safe_open
+from jaxtyping import Float32
 
-from one_layer.data.text.vocabulary_json import read_ids
-from one_layer.importers.text_embeddings import Table, check_vectors
+from one_layer.data.special_tokens import BOS, EOS, PAD
+from one_layer.importers import parameters
+from one_layer.importers.config_json import ACTIVATIONS, ConfigJson
+from one_layer.importers.parameters import Entry, Path, StateDict, Variables
+from one_layer.layers.trees import flatten_dict
+from one_layer.models import ModelConfig, initialize, shapes
+from one_layer.models.families import label_count
 from one_layer.system.errors import UserError
-from one_layer.system.files import json_object
 
-INDEX = "model.safetensors.index.json"
+_TASKS = {
+    "RobertaForMaskedLM": "masked_lm",
+    "RobertaModel": "masked_lm",
+    "RobertaForSequenceClassification": "classification",
+}
+_ARCHITECTURES = {"masked_lm": "RobertaForMaskedLM", "classifier": "RobertaForSequenceClassification"}
+_SIZES = {
+    "d_model": "hidden_size",
+    "ffn": "intermediate_size",
+    "heads": "num_attention_heads",
+    "encoder_layers": "num_hidden_layers",
+}
+# Values that the encoder here always has, and files without them mean.
+_ALWAYS: dict[str, Any] = {
+    "bos_token_id": BOS,
+    "pad_token_id": PAD,
+    "eos_token_id": EOS,
+    "is_decoder": False,
+    "add_cross_attention": False,
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,
+}
 
-_FLOATS = ("F16", "BF16", "F32", "F64")
-_WHOLE = ("BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64")
+
+_PREFIX = "roberta."  # of models with a head
+_EMBEDDINGS: dict[str, Path] = {
+    "word_embeddings": ("source_embedding",),
+    "position_embeddings": ("position_embedding",),
+    "LayerNorm": ("embedding_norm", "layer_norm"),
+}
+_LAYER: dict[str, Path] = {
+    "attention.self.query": ("self_attention", "query"),
+    "attention.self.key": ("self_attention", "key"),
+    "attention.self.value": ("self_attention", "value"),
+    "attention.output.dense": ("self_attention", "output"),
+    "attention.output.LayerNorm": ("self_attention_norm", "layer_norm"),
+    "intermediate.dense": ("ffn_in",),
+    "output.dense": ("ffn_out",),
+    "output.LayerNorm": ("ffn_norm", "layer_norm"),
+}
+_HEADS: dict[str, dict[str, Path]] = {
+    "classifier": {"classifier.dense": ("head_dense",), "classifier.out_proj": ("head_output",)},
+    "masked_lm": {"lm_head.dense": ("head_dense",), "lm_head.layer_norm": ("head_dense_norm", "layer_norm")},
+}
+_TYPES = "embeddings.token_type_embeddings.weight"
+# Copies of other tensors, by the name of the tensor that they copy.
+_TIED = {"lm_head.decoder.weight": "embeddings.word_embeddings.weight", "lm_head.decoder.bias": "lm_head.bias"}
+# What no model here has: numbers that are no parameters, and a layer that neither head uses.
+_UNUSED = ("embeddings.position_ids", "embeddings.token_type_ids", "pooler.dense.weight", "pooler.dense.bias")
 
 
-def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features: int) -> Table:
-    """Returns the word embeddings [rows, features] with the tokens of `vocabulary_path` (byte-level ones such as `Ġthe`) unchanged.
+class Options(NamedTuple):
+    """The task of the head, the size of the vocabulary, a classifier's labels (empty if they have no names), and keys of `model`.
 
-    `path` is the safetensors file, or the folder that holds `model.safetensors`. Without a `vocabulary_path`, the `vocab.json` in
-    the same folder is read. Rows without a token are allowed.
-    Raises: UserError that names the file, if one is missing or damaged, or if the table has another width.
+    `model` says what the network is, and `dropout` has the rates, which training may change.
     """
-    file = _file(path)
-    vocabulary = Path(vocabulary_path) if vocabulary_path else file.with_name("vocab.json")
-    if not vocabulary.is_file():
-        raise UserError(f"{vocabulary} does not exist; give the vocab.json of the model as model.embedding_vocabulary")
-    places = read_ids(vocabulary)
-    rows, name = _read_tensor(file, "word_embeddings", features)
-    if (highest := max(places.values(), default=-1)) >= len(rows):
+
+    task: str
+    model: dict[str, Any]
+    dropout: dict[str, float]
+    vocabulary: int
+    labels: tuple[str, ...]
+
+
+def read_options(options: ConfigJson) -> Options:
+    """The options of a config.json. Raises: UserError of one sentence for a model of another architecture."""
+    kinds = options.get("architectures") or ["RobertaModel"]
+    kind = str(kinds[0]) if isinstance(kinds, list) else str(kinds)
+    if options.get("model_type") != "roberta" or kind not in _TASKS:
         raise UserError(
-            f"{vocabulary} contains the id {highest:,}, but {name} has {len(rows):,} rows, counted from id 0; give the vocab.json "
-            "of the same model as model.embedding_vocabulary"
+            f"{options.path} describes a model of the type {options.get('model_type')!r:.60}, with the architecture {kind:.100}; known is "
+            f"the type 'roberta', with {', '.join(_TASKS)}"
         )
-    return Table(name, places, rows)
+    options.refuse_others("RoBERTa", _ALWAYS)
+    task = _TASKS[kind]
+    model: dict[str, Any] = {key: options.whole(name) for key, name in _SIZES.items()}
+    model |= {"max_positions": options.whole("max_position_embeddings") - PAD - 1, "decoder_layers": 0}
+    model |= {"activation": options.activation("hidden_act", "gelu")}
+    model |= {"norm_epsilon": options.positive("layer_norm_eps", 1e-12)}
+    model |= {"positions": "learned", "embedding_norm": True, "norm": "affine", "bias": True}
+    hidden = options.get("hidden_dropout_prob", 0.1)
+    dropout = {"dropout": hidden, "attention_dropout": options.get("attention_probs_dropout_prob", 0.1)}
+    if task == "classification":
+        given = options.get("classifier_dropout")
+        dropout["head_dropout"] = hidden if given is None else given
+    return Options(task, model, dropout, options.whole("vocab_size"), _labels(options, task))
 
 
-def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "positions d"]:
-    """Returns the learned position embeddings of the file or folder `path`, float32 [positions, features].
+def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The content of config.json for a model that `export` writes. `labels`: those of a classifier."""
+    options: dict[str, Any] = {
+        "architectures": [_ARCHITECTURES[str(config.family)]],
+        "model_type": "roberta",
+        **{name: getattr(config, key) for key, name in _SIZES.items()},
+        "num_hidden_layers": config.depth("encoder"),
+        "max_position_embeddings": config.position_rows,
+        "vocab_size": config.source_vocab,
+        "type_vocab_size": 1,
+        "hidden_act": ACTIVATIONS[config.activation],
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "layer_norm_eps": config.norm_epsilon,
+        "bos_token_id": BOS,
+        "pad_token_id": PAD,
+        "eos_token_id": EOS,
+        "tie_word_embeddings": True,
+    }
+    if config.family == "classifier":
+        options["classifier_dropout"] = config.head_dropout
+        options["id2label"] = {str(number): label for number, label in enumerate(labels)}
+        options["label2id"] = {label: number for number, label in enumerate(labels)}
+    return options
 
-    Rows are numbered as in RoBERTa and fairseq: a pad has position 1, which is its own id, and the first token has pad + 1 = 2.
-    Row 0 is never used, so the 514 rows of the published models are enough for 512 tokens. The vector of token type 0, which every
-    token here has, is added where the file has one; in the models of RoBERTa's authors it is 0.
-    Raises: UserError that names the file, if it is missing or damaged, lacks this tensor, has another width or holds a NaN.
+
+def _labels(options: ConfigJson, task: str) -> tuple[str, ...]:
+    if task != "classification":
+        return ()
+    if (problem := options.get("problem_type")) not in (None, "single_label_classification"):
+        raise UserError(
+            f"{options.path}: problem_type is {problem!r:.60}, but a classifier here gives each text exactly one label"
+        )
+    named = options.get("id2label") or {}
+    if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
+        raise UserError(
+            f"{options.path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
+        )
+    return tuple(str(named[str(number)]) for number in range(len(named)))
+
+
+def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables, list[str]]:
+    """The variables of `config`, float32 NumPy arrays, and lines for people about what was left out or is new.
+
+    Scores are new, and so is a head that the file lacks; `seed` gives them. Half precision is converted exactly.
+
+    Raises: UserError for a model that RoBERTa's parameters cannot become, and one that names every parameter that is unknown, missing or
+    of the wrong shape.
     """
-    file = _file(path)
-    rows, _ = _read_tensor(file, "position_embeddings", features)
-    with _opened(file) as tensors:
-        has_types = any(name.endswith("embeddings.token_type_embeddings.weight") for name in tensors.keys())  # noqa: SIM118  # no mapping
-    if has_types:
-        rows += _read_tensor(file, "token_type_embeddings", features)[0][:1].sum(axis=0)
-    return rows
+    _check(config)
+    if config.weights == "one_layer" or config.share_norm_scale:
+        raise UserError(
+            f"model.weights is {config.weights!r} and model.share_norm_scale is {config.share_norm_scale}, but each layer of RoBERTa has "
+            "parameters of its own; give model.weights=dense, or multi_layer for masks over RoBERTa's weights, and leave out the other"
+        )
+    state, report = _plain(state)
+    wanted = list(entries(config))
+    head = [each for each in wanted if each.path[0].startswith("head_")]
+    if not any(each.name in state for each in head):
+        wanted = [each for each in wanted if each not in head]
+        report.append("the head is new: the file has none")
+    parameters.check_folder(state, {each.name: each.shape for each in wanted})
+    found, known = parameters.read(state, wanted), shapes(config)
+    drawn = {} if all(path[1:] in found for path in known) else flatten_dict(initialize(config, seed))
+    arrays = {path: found[path[1:]] if path[1:] in found else np.asarray(drawn[path]) for path in known}
+    assert {path: array.shape for path, array in arrays.items()} == known
+    return parameters.variables_of(arrays), report
 
 
-def roberta_state(folder: str | Path) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """Returns all tensors of `model.safetensors`, by their names. Raises: UserError that names a missing or damaged file, or the tensor
-    that has a number that is not finite."""
-    file = _file(folder)
-    with _opened(file) as tensors:
-        names = list(tensors.keys())
-        for name in names:
-            if (kind := tensors.get_slice(name).get_dtype()) not in (*_FLOATS, *_WHOLE):
-                raise UserError(f"{file}: {name} has numbers of the type {kind}; give a model that is not quantised")
-        found = {name: tensors.get_tensor(name) for name in names}
-    for name, array in found.items():
-        if not np.isfinite(np.asarray(array, np.float32)).all():
-            raise UserError(f"{file}: {name} has a number that is not finite; give an undamaged file")
-    return found
+def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
+    """The float32 state dict of Hugging Face's model with the same function: the inverse of `convert` for a dense model.
 
-
-def sharded_state(folder: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """`roberta_state` of a folder whose tensors may be spread over several files, as `model.safetensors.index.json` says.
-
-    Raises: UserError that names a file that is missing or damaged, or a tensor that is not where the index has it.
+    Masked matrices are written as W ⊙ M, once for each layer. Where a layer has no bias or no scale of a norm, zeros or ones are written.
+    Raises: UserError for a model that RoBERTa's encoder cannot compute.
     """
-    index = folder / INDEX
-    if (folder / "model.safetensors").is_file() or not index.is_file():
-        return roberta_state(folder)
-    try:
-        places = dict(json_object(index)["weight_map"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{index} cannot be read ({error}); copy it again") from None
-    found: dict[str, Shaped[np.ndarray, "..."]] = {}
-    for name in sorted({str(name) for name in places.values()}):
-        if Path(name).name != name:
-            raise UserError(f"{index} names the file {name!r:.60}; it must lie in the same folder")
-        if not (folder / name).is_file():
-            raise UserError(f"{folder} has no {name}, which {INDEX} names; copy it too")
-    for name in sorted(set(places.values())):
-        found |= roberta_state(folder / name)
-    if lost := sorted(places.keys() - found.keys()):
-        raise UserError(f"{folder} has no tensor {lost[0]}, which {INDEX} names; give the files of one model")
-    return found
+    _check(config)
+    state = parameters.written(parameters.by_path(parameters.exact(config, variables)), entries(config))
+    state[_TYPES] = np.zeros((1, config.d_model), np.float32)
+    headed = ("classifier.", "lm_head.")
+    return {name if name.startswith(headed) else _PREFIX + name: array for name, array in state.items()}
 
 
-def _file(path: str | Path) -> Path:
-    path = Path(path)
-    file = path / "model.safetensors" if path.is_dir() else path
-    if not file.is_file():
-        raise UserError(f"{file} does not exist; give RoBERTa's model.safetensors, or the folder that holds it")
-    return file
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    """The tensors of a file. Raises: UserError for a file that is damaged or cannot be read."""
-    try:
-        with safe_open(file, framework="np") as tensors:
-            yield tensors
-    except SafetensorError as error:
-        raise UserError(f"{file} is not a whole safetensors file ({error}); copy it again") from None
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
-
-
-def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:
-    """Returns a table of `embeddings` and its name for messages. The tensor's name differs between models with and without a head."""
-    wanted = [f"{prefix}embeddings.{kind}.weight" for prefix in ("roberta.", "")]
-    with _opened(file) as tensors:
-        key = next((name for name in wanted if name in tensors.keys()), None)  # noqa: SIM118  # no mapping
-        if key is None:
-            raise UserError(f"{file} has neither {wanted[0]} nor {wanted[1]}; give the model.safetensors of a RoBERTa")
-        entry = tensors.get_slice(key)
-        shape, kind = entry.get_shape(), entry.get_dtype()
-        if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # checked before anything large is read
-            raise UserError(
-                f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors have this width "
-                f"and the type {' or '.join(_FLOATS)}"
+def entries(config: ModelConfig) -> Iterator[Entry]:
+    """All parameters of RoBERTa's encoder and of the head, without those that copy others."""
+    d, ffn = config.d_model, config.ffn
+    sizes = {"word_embeddings": config.source_vocab, "position_embeddings": config.position_rows}
+    for name, module in _EMBEDDINGS.items():
+        yield from parameters.of_module(f"embeddings.{name}", module, (sizes.get(name, d), d))
+    for number, group, place in parameters.places(config, "encoder"):
+        for name, inner in _LAYER.items():
+            fan_in, fan_out = (ffn if inner == ("ffn_out",) else d), (ffn if inner == ("ffn_in",) else d)
+            yield from parameters.of_module(
+                f"encoder.layer.{number}.{name}", (*group, *inner), (fan_out, fan_in), place
             )
-        rows = np.asarray(tensors.get_tensor(key), np.float32)
-    check_vectors(rows, features, f"{file}: {key}")
-    return rows, f"{file}: {key}"
+    for name, module in _HEADS[str(config.family)].items():
+        yield from parameters.of_module(name, module, (label_count(config) if name.endswith("out_proj") else d, d))
+    if config.family == "masked_lm":
+        yield Entry("lm_head.bias", (config.source_vocab,), ("head_output", "bias"))
+
+
+def _plain(given: StateDict) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The parameters without prefix, copies, types and unused parts; and lines about what was left out. Raises: UserError as `convert`."""
+    state = {name.removeprefix(_PREFIX): array for name, array in given.items()}
+    unused = [name for name in _UNUSED if state.pop(name, None) is not None and name.startswith("pooler")]
+    for copy, first in _TIED.items():
+        if copy in state and not np.array_equal(state.setdefault(first, state[copy]), state.pop(copy)):
+            raise UserError(
+                f"{copy} is not the same as {first}, but the output projection of this program's masked language models is their embedding"
+            )
+    types, positions = state.pop(_TYPES, None), "embeddings.position_embeddings.weight"
+    report = [f"left out: {', '.join(unused)}, which no head uses"] if unused else []
+    if types is not None and positions in state and types.shape[1:] == state[positions].shape[1:] and len(types):
+        state[positions] = np.asarray(state[positions], np.float32) + np.asarray(types[0], np.float32)
+        if len(types) > 1:
+            report.append(f"left out: {len(types) - 1} of {len(types)} types of tokens; all tokens have type 0")
+    return state, report
+
+
+def _check(config: ModelConfig) -> None:
+    """Raises: UserError for a model that differs from RoBERTa's encoder in more than its weights."""
+    needed: dict[str, tuple[Any, ...]] = {
+        "family": tuple(_HEADS),
+        "positions": ("learned", "frozen"),
+        "embedding_norm": (True,),
+        "norm": ("affine", "plain", "frozen"),
+        "norm_position": ("post",),
+        "block": ("paper",),
+    }
+    if "R" in config.stack("encoder").pattern:
+        needed["reservoir"] = ("transformer",)
+    parameters.check_fields(config, needed, "a model in RoBERTa's format")

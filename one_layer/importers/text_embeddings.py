@@ -1,9 +1,8 @@
-"""Pre-trained embeddings: matches them to a vocabulary token by token, and reads and writes them as text."""
+"""Pre-trained embeddings: matches them to a vocabulary token by token, and reads them as text."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +11,7 @@ from jaxtyping import Float32, Shaped
 
 from one_layer.data.text.lines import stream_lines
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.system.errors import UserError, counted
-from one_layer.system.files import replacing
-
-log = logging.getLogger(__name__)
+from one_layer.system.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -25,6 +21,11 @@ class Table:
     name: str
     places: Mapping[str, int]
     rows: Float32[np.ndarray, "rows d"]
+
+    @staticmethod
+    def of(name: str, vocabulary: Vocabulary, rows: Float32[np.ndarray, "rows d"]) -> Table:
+        """The table whose rows are those of a vocabulary."""
+        return Table(name, {token: place for place, token in enumerate(vocabulary.tokens)}, rows)
 
     def rows_of(self, vocabulary: Vocabulary) -> Float32[np.ndarray, "vocab d"]:
         """Returns the rows in the order of `vocabulary`; a token that the table lacks gets a row of NaN."""
@@ -49,13 +50,10 @@ def check_vectors(rows: Shaped[np.ndarray, "..."], features: int, name: str) -> 
         )
 
 
-def read_embeddings(
-    path: str | Path, vocabulary: Vocabulary, features: int
-) -> tuple[Float32[np.ndarray, "vocab d"], int]:
+def read_embeddings(path: str | Path, vocabulary: Vocabulary, features: int) -> Float32[np.ndarray, "vocab d"]:
     """Reads a file in fairseq's format: `N d`, then N lines `token v1 ... vd`.
 
-    Returns: float32 [vocabulary, features] in the order of `vocabulary`, with NaN for tokens that the file lacks, and the number of
-    tokens found.
+    Returns: float32 [vocabulary, features] in the order of `vocabulary`, with NaN for tokens that the file lacks.
     Raises: UserError that names the file and the line, for another dimension, for a row of the wrong length, and for a value that is
     not a finite number.
     """
@@ -68,34 +66,18 @@ def read_embeddings(
     _check_features(found_features, features, str(path))
     places = {token: place for place, token in enumerate(vocabulary.tokens)}
     rows = np.full((len(vocabulary), features), np.nan, np.float32)
-    seen, number = set(), 1
+    number = 1
     for number, line in enumerate(lines, start=2):
         token, *values = line.rstrip(" ").split(" ")
-        vector = _vector(
-            values, features, f"{path}, line {number}"
-        )  # of unknown tokens too: a damaged file is not used in part
+        # Of unknown tokens too: a damaged file is not used in part.
+        vector = _vector(values, features, f"{path}, line {number}")
         if token in places:
             rows[places[token]] = vector
-            seen.add(token)
     if count != number - 1:
         raise UserError(
             f"{path}, line 1 gives {count:,} vectors, but the file has {number - 1:,}; give the complete file"
         )
-    return rows, len(seen)
-
-
-def write_embeddings(path: str | Path, tokens: Sequence[str], rows: Float32[np.ndarray, "tokens d"]) -> None:
-    """Writes a file that `read_embeddings` reads back bit for bit: nine digits identify every float32.
-
-    Tokens with a space, which this format cannot have and no text contains, are left out, as the log says.
-    """
-    written = [place for place, token in enumerate(tokens) if " " not in token]
-    if left := len(tokens) - len(written):
-        log.warning("%s: left out %s that contain a space", path, counted(left, "token"))
-    with replacing(path) as file:
-        file.write(f"{len(written)} {rows.shape[1]}\n".encode())
-        for place in written:
-            file.write(f"{tokens[place]} {' '.join(map('{:.9g}'.format, rows[place].tolist()))}\n".encode())
+    return rows
 
 
 def _is_number(text: str) -> bool:

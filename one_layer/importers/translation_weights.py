@@ -13,19 +13,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
-from one_layer.importers.by_layer import (
-    POSITIONS,
-    Variables,
-    check_blocks,
-    check_epsilon,
-    exact,
-    has_rms,
-    layers,
-    norm,
-    outside,
-)
+from one_layer.importers import parameters
 from one_layer.importers.config_json import ACTIVATIONS
 from one_layer.importers.fairseq import MODULES
+from one_layer.importers.parameters import POSITIONS, Variables
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -38,10 +29,10 @@ def export(config: ModelConfig, variables: Variables) -> StateDict:
 
     Raises: UserError for a model that neither class computes.
     """
-    kind, applied = class_of(config), exact(config, variables)
+    kind, applied = class_of(config), parameters.exact(config, variables)
     state: StateDict = {}
     for stack in ("encoder", "decoder"):
-        for number, layer in enumerate(layers(config, applied, stack)):
+        for number, layer in enumerate(parameters.layers(config, applied, stack)):
             modules = dict.fromkeys(path[:-1] for path in layer if path[-1] == "kernel")
             for path in modules:
                 name = f"model.{stack}.layers.{number}.{'.'.join(MODULES[each] for each in path)}"
@@ -50,11 +41,11 @@ def export(config: ModelConfig, variables: Variables) -> StateDict:
                 state[f"{name}.bias"] = layer.get((*path, "bias"), np.zeros(kernel.shape[1], np.float32))
             for path in {(f"{path[0]}_norm",) for path in modules if len(path) > 1} | {("ffn_norm",)}:
                 name = f"model.{stack}.layers.{number}.{MODULES[path[0]]}"
-                state[f"{name}.weight"], state[f"{name}.bias"] = norm(layer, path, config.d_model)
+                state[f"{name}.weight"], state[f"{name}.bias"] = parameters.norm(layer, path, config.d_model)
         if config.stack(stack).final_norm is not None:
-            final = norm(outside(config, applied, stack), ("final_norm",), config.d_model)
+            final = parameters.norm(parameters.outside(config, applied, stack), ("final_norm",), config.d_model)
             state[f"model.{stack}.layer_norm.weight"], state[f"model.{stack}.layer_norm.bias"] = final
-    state |= _tables(config, {path[0]: array for path, array in outside(config, applied).items()}, kind)
+    state |= _tables(config, {path[0]: array for path, array in parameters.outside(config, applied).items()}, kind)
     return {name: np.array(array, np.float32, order="C") for name, array in state.items()}
 
 
@@ -106,9 +97,9 @@ def options(config: ModelConfig, languages: tuple[str, str]) -> dict[str, Any]:
 
 def class_of(config: ModelConfig) -> str:
     """The name of the class. Raises: UserError for a model that no class of transformers computes."""
-    check_blocks(config, "huggingface")
-    check_epsilon(config, "the translation models of transformers")
-    if config.modern or has_rms(config):
+    parameters.check_blocks(config, "huggingface")
+    parameters.check_fields(config, {"norm_epsilon": (1e-5,)}, "a translation model of transformers")
+    if config.modern or parameters.has_rms(config):
         raise UserError(
             f"model.block is {config.block} and model.norm {config.norm}, but no translation model of transformers has such layers; give "
             "--format=ctranslate2"

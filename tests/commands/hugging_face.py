@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from safetensors.numpy import save_file
 
 from one_layer.commands import import_llama
 from one_layer.data.text import byte_level
+from one_layer.models import build
 from one_layer.runs.restore import restore_run
+from one_layer.tasks.model import prepared
 
 MERGES = "#version: 0.2\nĠ t\nĠt h\nĠth e\n"
 END = "<|endoftext|>"
@@ -38,8 +41,13 @@ def imported(folder, tmp_path, *arguments):
     return restore_run(tmp_path / "run")
 
 
-def same_logits(reader, torch, logits, model, text):
-    """Checks the logits of a text of this program's ids against those of transformers' model."""
+def same_logits(kind, folder, tmp_path, text):
+    """Imports a folder, and checks the logits of a text of this program's ids against those of transformers' class `kind`."""
+    torch = pytest.importorskip("torch", reason="torch is not installed (requirements-torch.txt)")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed (requirements-torch.txt)")
+    model = imported(folder, tmp_path, *DENSE)
+    reader = getattr(transformers, kind).from_pretrained(folder).eval()
+    logits = np.asarray(build(model.config).apply(prepared(model.config, model.variables), text))[0]
     ours = model.assets.target_vocabulary.tokens[4:]
     theirs = {2: TOKENS.index(END), **{4 + number: TOKENS.index(token) for number, token in enumerate(ours)}}
     their = reader(torch.tensor([[theirs[int(each)] for each in text[0]]])).logits.detach().numpy()[0]

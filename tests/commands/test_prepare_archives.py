@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import tarfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +12,7 @@ import pytest
 
 from one_layer.data.preparation.archives import Archive, extract, fetch
 from one_layer.system.errors import UserError
+from tests.commands.test_prepare_iwslt14 import pack
 
 CONTENT = bytes(range(256)) * 40
 
@@ -95,17 +94,8 @@ def test_a_download_continues_after_a_broken_connection(tmp_path: Path, halting:
     assert fetch(archive, tmp_path, download=True).read_bytes() == CONTENT
 
 
-def packed(path: Path, files: dict[str, bytes]) -> Path:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return path
-
-
 def test_members_are_found_by_their_last_path_component(tmp_path: Path) -> None:
-    path = packed(tmp_path / "a.tgz", {"x/y/one": b"1", "two": b"2", "../three": b"3"})
+    path = pack(tmp_path / "a.tgz", {"x/y/one": b"1", "two": b"2", "../three": b"3"})
     assert [file.read_bytes() for file in extract(path, ["two", "one"], tmp_path / "out")] == [b"2", b"1"]
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["one", "two"]
     assert extract(path, ["three"], tmp_path / "out") == [tmp_path / "out/three"]  # never outside the folder
@@ -115,7 +105,7 @@ def test_members_are_found_by_their_last_path_component(tmp_path: Path) -> None:
 
 
 def test_no_member_of_a_damaged_archive_is_used(tmp_path: Path) -> None:
-    whole = packed(tmp_path / "a.tgz", {"one": CONTENT[::-7] * 9, "two": b"2"}).read_bytes()
+    whole = pack(tmp_path / "a.tgz", {"one": CONTENT[::-7] * 9, "two": b"2"}).read_bytes()
     flipped = bytearray(whole)
     flipped[-6] ^= 1  # flips a bit of the checksum at the end
     for content in (whole[: len(whole) // 2], whole[:-1], bytes(flipped), b"", b"<html>404</html>", whole[:20]):

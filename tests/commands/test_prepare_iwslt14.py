@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,11 @@ def published(**changed: list[str]) -> dict[str, list[str]]:
     return files | {"de-en/README": ["not text either"]}
 
 
-def pack(path: Path, files: dict[str, list[str]]) -> Path:
+def pack(path: Path, files: Mapping[str, bytes | list[str]]) -> Path:
+    """Writes an archive of these files, given by their bytes or their lines."""
     with tarfile.open(path, "w:gz") as archive:
-        for name, lines in files.items():
-            content = "".join(line + "\n" for line in lines).encode()
+        for name, given in files.items():
+            content = given if isinstance(given, bytes) else "".join(line + "\n" for line in given).encode()
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))

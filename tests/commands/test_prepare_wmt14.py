@@ -1,4 +1,4 @@
-"""Preparation of WMT14 from archives with the official layout, and from a data set of TFDS."""
+"""Preparation of WMT14 from archives with the official layout."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import pytest
 
 from one_layer.commands import prepare_wmt14 as wmt14
 from one_layer.data.preparation.archives import Archive
-from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
 from one_layer.system.errors import UserError
-from tests import tfds_sets
 from tests.commands.test_prepare_iwslt14 import pack
 
 NAMES = [name for _, name in wmt14.sources("v9")]
@@ -94,40 +92,3 @@ def test_an_incomplete_archive_is_refused(tmp_path: Path) -> None:
         UserError, match=r"europarl-v7\.tgz does not exist; save https://www\.statmt\.org/.* there, or add --download"
     ):
         wmt14.main([f"--out={tmp_path / 'none'}"])
-
-
-def test_a_tfds_data_set_is_prepared_in_the_same_way(tmp_path: Path) -> None:
-    sides = {side: sentences(side, "europarl", 230) for side in wmt14.LANGUAGES}
-    sides["en"][7], sides["de"][7] = "two\nlines “of” a-b", "zwei\nZeilen „von“ a-b"
-    test = ["It’s a “test”.", "two\nlines"]
-    parts = {"train": (sides["de"], sides["en"]), "validation": ([""], [""]), "test": (test, test)}
-    tfds_sets.write_translation(tmp_path / "sets", "tiny_wmt", parts)
-    records = TfdsRecords("tiny_wmt", str(tmp_path / "sets"))  # TFDS shuffles once, when it writes
-    order = list(records.stream("train", wmt14.LANGUAGES))
-    assert {english for english, _ in order} == set(sides["en"])
-
-    wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out", merges=50)
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert manifest["pairs"] == {"train": 228, "valid": 2, "test": 2} and manifest["training"] == ["tiny_wmt"]
-    assert [name.split("-")[1][:5] for name in manifest["archives"]] == ["train", "test."]
-    source, target = read_parallel(tmp_path / "out/train.en", tmp_path / "out/train.de")
-    lines = [[join_bpe(line) for line in side] for side in (source, target)]
-    assert "two lines &quot; of &quot; a @-@ b" in lines[0] and "zwei Zeilen &quot; von &quot; a @-@ b" in lines[1]
-    held = [order[place][0].replace("\n", " ") for place in (99, 199)]
-    steps = Preprocessing("en", tokenize=True, split_hyphens=True)
-    assert [join_bpe(line) for line in read_lines(tmp_path / "out/valid.en")] == steps.words(held)
-    assert {join_bpe(line) for line in read_lines(tmp_path / "out/test.en")} == {"It &apos;s a “ test ” .", "two lines"}
-    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
-        wmt14.prepare_tfds("tiny_wmt", str(tmp_path / "sets"), tmp_path / "out")
-
-
-def test_tfds_options_that_exclude_each_other_are_refused(tmp_path: Path) -> None:
-    out = f"--out={tmp_path / 'out'}"
-    for given, message in (
-        ([out, "--tfds", "--download"], "--tfds uses no archives"),
-        ([out, f"--data_dir={tmp_path}"], "add --tfds"),
-        ([out, "--tfds", f"--data_dir={tmp_path}"], r"wmt14_translate/de-en is not prepared in .*tfds build wmt14"),
-    ):
-        with pytest.raises(UserError, match=message):
-            wmt14.main(given)
-    assert not (tmp_path / "out").exists()

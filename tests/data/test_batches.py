@@ -206,26 +206,13 @@ def test_evaluation_covers_every_sentence_once_and_gives_their_order(
     assert len(shapes) <= buckets and len(shapes) == len({width for _, width in shapes})
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "accumulate", "buckets"])
-def test_a_number_below_one_is_refused(name: str) -> None:
-    source, target = some_pairs(4)
-    numbers = {"max_tokens": 20, "accumulate": 1, "buckets": 2} | {name: 0}
-    with pytest.raises(UserError, match=f"{name} is 0.* at least 1"):
-        TrainingBatches(source, target, **numbers)
-
-
-def test_invalid_sentences_are_refused() -> None:
-    source, target = some_pairs(4)
+def test_no_sentences_are_refused() -> None:
     with pytest.raises(UserError, match="no sentences"):
         TrainingBatches([], [], max_tokens=20)
-    with pytest.raises(UserError, match="4 source sentences but 3 target"):
-        TrainingBatches(source, target[:3], max_tokens=20)
     with pytest.raises(UserError, match="no sentences"):
         next(evaluation_batches([], None, 20, 2))
-    with pytest.raises(UserError, match="max_tokens is 0"):
-        next(evaluation_batches(source, None, 0, 2))
-    with pytest.raises(UserError, match="buckets is 0"):
-        next(evaluation_batches(source, target, 20, 0))
+    with pytest.raises(UserError, match="no sentences"):
+        next(batches_for_search([], 20))
 
 
 @settings(deadline=None, max_examples=60)
@@ -259,10 +246,3 @@ def test_the_rows_of_a_search_may_be_limited() -> None:
         next(batches_for_search(source, 4096))["source"]
     ) == 128
     assert sorted(np.concatenate([batch["index"] for batch in limited])) == [-1] * 8 + list(range(120))
-
-
-def test_a_search_refuses_no_sentences_and_no_tokens() -> None:
-    with pytest.raises(UserError, match="no sentences"):
-        next(batches_for_search([], 20))
-    with pytest.raises(UserError, match="max_tokens is 0"):
-        next(batches_for_search([sentence(0, 3)], 0))

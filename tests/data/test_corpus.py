@@ -208,25 +208,6 @@ def test_text_assets_are_saved_and_read(folder: Path, joined: bool) -> None:
     assert sorted(path.name for path in (folder / "run").iterdir()) == names
 
 
-def test_damaged_text_assets(folder: Path) -> None:
-    run = folder / "run"
-    save_text_assets(load(TOY), run)
-    whole = (run / "preprocessing.json").read_text()
-    for content in (
-        whole[:-9],
-        "[]",
-        "{}",
-        '{"source": 3, "target": 4}',
-        whole.replace("de", "d").replace("language", "l"),
-    ):
-        (run / "preprocessing.json").write_text(content)
-        with pytest.raises(UserError, match=r"preprocessing\.json"):
-            load_text_assets(run)
-    (run / "vocabulary.target.txt").unlink()
-    with pytest.raises(UserError, match=r"lacks its file vocabulary\.target\.txt"):
-        load_text_assets(run)
-
-
 def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Path, tmp_path: Path) -> None:
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\nn e\n")
@@ -269,18 +250,6 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
 def test_invalid_configs_are_refused(keys: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         DataConfig(**keys)  # type: ignore[arg-type]
-
-
-def test_invalid_files_are_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"news\.de does not exist"):
-        load(texts(folder, tests=("news",)))
-    with pytest.raises(UserError, match=r"train\.fr does not exist"):
-        load(texts(folder, target_language="fr"))
-    with pytest.raises(UserError, match=r"valid\.de, line 1: 'Das ist ein Haus\.' is not two symbols"):
-        load(texts(folder, bpe_codes=str(folder / "valid.de")))
-    write(folder, "test", GERMAN, ENGLISH[:2])
-    with pytest.raises(UserError, match=r"has 5 lines, but .* has 2"):
-        load(texts(folder))
 
 
 def test_a_language_without_rules_of_its_own_is_named_once(folder: Path) -> None:

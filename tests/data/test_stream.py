@@ -1,12 +1,16 @@
-"""A stream of ids: blocks for training and windows for scoring."""
+"""A stream of ids: blocks for training, windows for scoring, and masked blocks that depend on seed, epoch and example alone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from one_layer.data.special_tokens import EOS, PAD
+from one_layer.data import stream_corpus
+from one_layer.data.config import DataConfig
+from one_layer.data.masking import MaskedBatches, Masking, validation_batches
+from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.stream import Stream, StreamBatches, on_disk, windows
+from one_layer.data.text.units import MASK
 from one_layer.system.errors import UserError
 
 
@@ -68,3 +72,108 @@ def test_a_text_shorter_than_one_block_is_refused():
 def test_ids_on_disk_are_the_ids():
     ids = [np.arange(5, dtype=np.int32), np.arange(300, dtype=np.int32)]
     assert np.array_equal(on_disk(iter(ids), np.uint16), np.concatenate(ids)) and not len(on_disk(iter([]), np.uint16))
+
+
+TYPES, MASK_ID = 50, 20
+MASKING = Masking(0.15, MASK_ID, TYPES)
+
+
+def text(tokens: int = 4000, block: int = 33) -> Stream:
+    dice = np.random.default_rng(1)
+    ids = dice.integers(4, TYPES, tokens)
+    ids[ids == MASK_ID] = 4
+    ids[::17] = EOS
+    return Stream(ids.astype(np.uint16), block)
+
+
+def undone(batch):
+    """The text of a batch, with the predicted tokens put back."""
+    source = batch["source"].copy()
+    for row, places, target in zip(source, batch["places"], batch["target"], strict=True):
+        row[places[target != PAD]] = target[target != PAD]
+    return source
+
+
+def test_what_is_predicted_put_back_gives_the_text():
+    stream = text()
+    rows = np.concatenate([undone(batch) for batch in validation_batches(stream, MASKING, 4)])
+    assert (rows[rows[:, 1] != PAD][:, 0] == BOS).all()
+    body = rows[:, 1:].reshape(-1)
+    assert np.array_equal(body[body != PAD], stream.tokens)
+
+
+def test_shares_are_those_of_bert_and_specials_are_left_alone():
+    batches = MaskedBatches(text(40_000), MASKING, max_tokens=33 * 32, seed=3)
+    predicted, real = 0, 0
+    fates = {"mask": 0, "same": 0, "other": 0}
+    for number in range(batches.batches_per_epoch):
+        batch = {name: array[0] for name, array in batches[number].items()}
+        found = np.take_along_axis(batch["source"], batch["places"], axis=1)[batch["target"] != PAD]
+        target = batch["target"][batch["target"] != PAD]
+        assert (target > UNK).all() and (target != MASK_ID).all() and (found > UNK).all()
+        fates["mask"] += int((found == MASK_ID).sum())
+        fates["same"] += int((found == target).sum())
+        predicted, real = predicted + len(target), real + int((undone(batch) > UNK).sum())
+    fates["other"] = predicted - fates["mask"] - fates["same"]
+    # The random tokens are one time in 45 the token itself.
+    wanted = {"mask": 0.8, "same": 0.1 + 0.1 / 45, "other": 0.1 - 0.1 / 45}
+    for name, share in wanted.items():
+        assert abs(fates[name] / predicted - share) < 4 * np.sqrt(share / predicted), name
+    assert abs(predicted / real - 0.15) < 0.005
+
+
+def test_masks_depend_on_seed_epoch_and_example_and_on_nothing_else():
+    """The same block in batches of other sizes has the same masks; in another epoch it has others."""
+
+    def of_epoch(epoch, **changes):
+        batches = MaskedBatches(text(33 * 20), MASKING, **{"max_tokens": 33 * 4, "seed": 5, **changes})
+        found = {}
+        for number in range(batches.batches_per_epoch * epoch, batches.batches_per_epoch * (epoch + 1)):
+            batch = batches[number]
+            flat = {name: array.reshape(-1, array.shape[-1]) for name, array in batch.items()}
+            for row, clean in enumerate(undone(flat)):
+                found[clean.tobytes()] = tuple(array[row].tobytes() for array in flat.values())
+        return found
+
+    first = of_epoch(0)
+    assert first == of_epoch(0, max_tokens=33 * 6, accumulate=2)
+    assert first.keys() == of_epoch(0).keys() and first != of_epoch(0, seed=6)
+    assert set(first.values()).isdisjoint(set(of_epoch(1).values()) - set(first.values())) and first != of_epoch(1)
+
+
+def test_validation_always_has_the_same_masks():
+    def batches(rows, limit=0):
+        found = list(validation_batches(text(500), MASKING, rows, limit))
+        return {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
+
+    one, other, some = batches(3), batches(5), batches(4, 64)
+    for name in one:
+        assert np.array_equal(one[name][:16], other[name][:16]) and np.array_equal(one[name][:2], some[name][:2])
+    assert (some["target"][2:] == PAD).all()
+
+
+@pytest.mark.parametrize("unit", ["bytes", "characters", "bpe"])
+def test_lines_become_sentences_packed_into_blocks(tmp_path, unit):
+    (tmp_path / "a.txt").write_text("la casa\r\n\n  \nla <mask> è\n" * 20, "utf-8")
+    changes = {"bpe_kind": "byte-level", "bpe_merges": 10} if unit == "bpe" else {}
+    config = DataConfig(
+        source="plain", directory=str(tmp_path), train="a.txt", held_out=0.1, unit=unit, block=8, **changes
+    )
+    corpus = stream_corpus.load(config, masked=True)
+    mask = corpus.target_vocabulary.tokens.index(MASK)
+    ids = np.asarray(corpus.train.source.tokens, np.int32)
+    assert mask == len(corpus.target_vocabulary) - 1 and mask not in ids and UNK not in ids
+    of_unit = stream_corpus.unit_of(config, corpus)
+    lines = [of_unit.text(each) for each in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
+    assert lines[:4] == ["la casa", "la <mask> è"] * 2
+
+
+def test_a_vocabulary_without_a_mask_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("la casa\n" * 20, "utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nl a\n", "utf-8")
+    (tmp_path / "vocab.json").write_text('{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "la": 4}', "utf-8")
+    given = {"bpe_codes": str(tmp_path / "merges.txt"), "vocabulary": str(tmp_path / "vocab.json")}
+    plain = {"source": "plain", "directory": str(tmp_path), "train": "a.txt", "held_out": 0.1, "unit": "bpe"}
+    config = DataConfig(**plain, **given, bpe_kind="byte-level", block=8)
+    with pytest.raises(UserError, match=r"vocab\.json has no token <mask>, which masked language models need"):
+        stream_corpus.load(config, masked=True)

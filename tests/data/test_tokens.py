@@ -14,7 +14,6 @@ from one_layer.data import tokens
 from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.data.tokens import LEAST_OF_PAIRS, TokenStore, cut_texts, fitting_type
-from one_layer.system.errors import UserError
 
 SENTENCES = [np.array(ids, np.int32) for ids in ([5, 6, 2], [2], [70_000, 4, 4, 2], [9, 2])]
 
@@ -49,26 +48,6 @@ def test_a_saved_store_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_smaller_type_that_holds_the_vocabulary_is_chosen() -> None:
     assert (fitting_type(65_536), fitting_type(65_537)) == (np.uint16, np.uint32)
-
-
-@pytest.mark.parametrize(("part", "message"), [("tokens", "cannot be mapped"), ("lengths", "cannot be mapped")])
-def test_a_truncated_file_is_named(tmp_path: Path, part: str, message: str) -> None:
-    TokenStore.of(SENTENCES).save(tmp_path / "source", np.uint32)
-    path = tmp_path / f"source.{part}.npy"
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(UserError, match=rf"source\.{part}\.npy {message}"):
-        TokenStore.open(tmp_path / "source")
-    path.unlink()
-    with pytest.raises(UserError, match=rf"source\.{part}\.npy {message}"):
-        TokenStore.open(tmp_path / "source")
-
-
-def test_files_of_different_stores_are_refused(tmp_path: Path) -> None:
-    TokenStore.of(SENTENCES).save(tmp_path / "source", np.uint32)
-    TokenStore.of(SENTENCES[:2]).save(tmp_path / "other", np.uint32)
-    (tmp_path / "other.lengths.npy").rename(tmp_path / "source.lengths.npy")
-    with pytest.raises(UserError, match=r"source\.tokens\.npy holds 10 tokens, but source\.lengths\.npy counts 4"):
-        TokenStore.open(tmp_path / "source")
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (0, 9), (9, 0), (9, 2), (2, 9), (7, 8), (30, 30)])

@@ -15,7 +15,6 @@ from one_layer.data.text.languages import code
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers import embeddings
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables, table_sides
-from one_layer.importers.text_embeddings import write_embeddings
 from one_layer.layers.materializing import materialize
 from one_layer.models import pretrained_tables
 from one_layer.runs.restore import restore_run
@@ -23,7 +22,7 @@ from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError
 from one_layer.training.train import train
 from tests import tiny
-from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits
+from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits, write
 
 pytestmark = pytest.mark.slow
 
@@ -126,12 +125,12 @@ def test_special_rows_are_included_and_the_count_is_logged(dense, caplog):
     assert "4 of the 4 special ones among them; the other 1 are drawn" in caplog.text
 
 
-# --- text (see test_embeddings.py)
+# --- text (see test_text_embeddings.py)
 
 
 @pytest.mark.parametrize("tokens", [["nirgends"], [*SPECIALS, "nirgends"]])
 def test_a_file_without_a_token_of_the_vocabulary_is_refused(tmp_path, tokens):
-    write_embeddings(tmp_path / "emb.txt", tokens, normal(len(tokens)))
+    write(tmp_path / "emb.txt", tokens, normal(len(tokens)))
     with pytest.raises(UserError, match=r"emb\.txt has none of the 3 types of the model's vocabulary for source_embed"):
         rows_from("text", tmp_path / "emb.txt")
 
@@ -186,6 +185,9 @@ def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, de
     best = restore_run(run, "best")
     for ours, theirs in zip(run_tables(best), run_tables(again), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+    (run / "frozen.npz").unlink()
+    with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
+        restore_run(run, "last")
 
 
 @pytest.mark.parametrize(

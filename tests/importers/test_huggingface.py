@@ -16,7 +16,7 @@ from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
-from one_layer.importers import engines, llama_weights, translation_weights
+from one_layer.importers import engines, llama, translation_weights
 from one_layer.models import ModelConfig, build
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
@@ -109,7 +109,7 @@ def test_the_file_of_a_causal_model_holds_the_products(tmp_path):
 )
 def test_a_model_that_is_no_llama_is_refused_by_name(changes, message):
     with pytest.raises(UserError, match=message):
-        llama_weights.check(ModelConfig(14, 14, **causal(**changes)))
+        llama.check(ModelConfig(14, 14, **causal(**changes)))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_model_that_is_no_llama_is_refused_by_name(changes, message):
         ({"encoder_layers": "SR", "reservoir": "conv"}, "model.reservoir=conv, but the format"),
         (
             {"norm_epsilon": 1e-6},
-            "model.norm_epsilon is 1e-06, but norms in the translation models of transformers have 1e-05",
+            "model.norm_epsilon is 1e-06, but a translation model of transformers has 1e-05",
         ),
     ],
 )

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from one_layer.importers.roberta import roberta_positions, roberta_state, roberta_table
-from one_layer.importers.roberta_options import read_options
+from one_layer.importers.config_json import ConfigJson
+from one_layer.importers.roberta import read_options
+from one_layer.importers.safetensors_files import folder_state, roberta_positions, roberta_table
 from one_layer.system.errors import UserError
 from tests.tiny_roberta import OPTIONS
 
@@ -84,20 +85,10 @@ def test_only_the_requested_tensor_is_read(model):
     refused(r"position_embeddings\.weight has nan in row 0", roberta_positions, folder, 4)
 
 
-@pytest.mark.parametrize(
-    ("places", "message"),
-    [
-        (["<s>"], " must be a JSON object that maps every token to its id"),
-        ({"a": 1, "b": 1}, ": 'b' and 'a' have the same id, 1"),
-        ({"a": 7}, r" contains the id 7, but .*word_embeddings\.weight has 7 rows"),
-        (b"\xff\xfe{", ", line 1: the byte 0xff is not UTF-8"),
-        (b"[" * 100_000, " cannot be read as JSON"),
-        (b'{"a": ' + b"1" * 5000 + b"}", " cannot be read as JSON"),
-    ],
-)
-def test_invalid_vocabularies_are_refused(model, places, message):
-    """tests/data/text/test_vocabulary_json.py has the others."""
-    refused(rf"vocab\.json{message}", roberta_table, model(places=places), None, 4)
+def test_a_vocabulary_of_another_model_is_refused(model):
+    """tests/data/text/test_vocabulary.py has files that are damaged."""
+    message = r"vocab\.json contains the id 7, but .*word_embeddings\.weight has 7 rows"
+    refused(message, roberta_table, model(places={"a": 7}), None, 4)
 
 
 def test_invalid_files_are_refused(model, tmp_path):
@@ -108,7 +99,7 @@ def test_invalid_files_are_refused(model, tmp_path):
     for content in (b"", whole[:5], whole[:-3], b"\xff" * 20, whole.replace(b"F32", b"F99")):
         (folder / "model.safetensors").write_bytes(content)
         refused(r"model\.safetensors is not a whole safetensors file", roberta_table, folder, None, 4)
-        refused(r"model\.safetensors is not a whole safetensors file", roberta_state, folder)
+        refused(r"model\.safetensors is not a whole safetensors file", folder_state, folder)
     model({"bert.embeddings.word_embeddings.weight": normal(7)})
     wanted = r"has neither roberta\.embeddings\.word_embeddings\.weight nor embeddings\.word_embeddings\.weight; give"
     refused(wanted, roberta_table, folder, None, 4)
@@ -132,10 +123,10 @@ def test_invalid_files_are_refused(model, tmp_path):
 def test_a_config_that_is_not_roberta_s_is_refused(tmp_path, content, message):
     if content is not None:
         (tmp_path / "config.json").write_text(content)
-    refused(message, read_options, tmp_path / "config.json")
+    refused(message, lambda: read_options(ConfigJson(tmp_path / "config.json")))
 
 
 def test_both_names_of_the_gelu_by_tanh_are_read(tmp_path):
     for name in ("gelu_new", "gelu_pytorch_tanh"):
         (tmp_path / "config.json").write_text(json.dumps({**OPTIONS, "hidden_act": name}))
-        assert read_options(tmp_path / "config.json").model["activation"] == "gelu_tanh"
+        assert read_options(ConfigJson(tmp_path / "config.json")).model["activation"] == "gelu_tanh"

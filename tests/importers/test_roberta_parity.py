@@ -9,8 +9,7 @@ import pytest
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from one_layer.data.special_tokens import PAD
-from one_layer.importers.roberta_options import write_options
-from one_layer.importers.roberta_weights import convert, export
+from one_layer.importers.roberta import convert, export, write_options
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.tasks.losses import label_nll, label_smoothed_nll
 

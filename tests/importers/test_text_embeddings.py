@@ -1,38 +1,32 @@
-"""Pre-trained embeddings: rows are matched by token, missing rows are drawn, all are fixed, and errors name file and line."""
+"""Pre-trained tables from text or fairseq: rows are matched by token, missing rows are drawn, and errors name file and line."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from one_layer.data.text.assets import load_text_assets
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.importers.text_embeddings import read_embeddings, write_embeddings
+from one_layer.importers import embeddings as embedding_sources
+from one_layer.importers.text_embeddings import read_embeddings
 from one_layer.models import ModelConfig, initialize, pretrained_tables
-from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
-from one_layer.training.train import train
-from tests import tiny
-from tests.tiny_embeddings import assets, rows_from
+from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits, write
 
-WORDS = Vocabulary.build(["ein haus ein baum zwei häuser"])
+TOKENS = Vocabulary.build(["ein haus ein baum zwei häuser"])
 
 
 def written(folder, tokens, features=4, seed=0) -> np.ndarray:
     """Writes a file of normal vectors, one per token."""
-    rows = np.random.default_rng(seed).standard_normal((len(tokens), features)).astype(np.float32)
-    lines = [f"{token} {' '.join(map(repr, row.tolist()))}" for token, row in zip(tokens, rows, strict=True)]
-    folder.joinpath("emb.txt").write_text("\n".join([f"{len(tokens)} {features}", *lines]) + "\n", "utf-8")
-    return rows
+    return write(folder / "emb.txt", tokens, normal(len(tokens), features, seed))
 
 
 def test_rows_are_matched_by_token(tmp_path):
     rows = written(tmp_path, ["häuser", "nirgends", "ein", "<pad>"])
-    table, found = read_embeddings(tmp_path / "emb.txt", WORDS, 4)
-    assert found == 3 and table.shape == (len(WORDS), 4)
+    table = read_embeddings(tmp_path / "emb.txt", TOKENS, 4)
+    assert table.shape == (len(TOKENS), 4)
     for token, row in {"häuser": 0, "ein": 2, "<pad>": 3}.items():
-        np.testing.assert_array_equal(table[WORDS.tokens.index(token)], rows[row])
-    assert np.isnan(table).all(axis=1).sum() == len(WORDS) - 3
+        np.testing.assert_array_equal(table[TOKENS.tokens.index(token)], rows[row])
+    assert np.isnan(table).all(axis=1).sum() == len(TOKENS) - 3
 
 
 def test_every_float32_reads_back_bit_for_bit(tmp_path):
@@ -47,19 +41,9 @@ def test_every_float32_reads_back_bit_for_bit(tmp_path):
     values = values[np.isfinite(values)]
     rows = values[: len(values) // 4 * 4].reshape(-1, 4)
     vocabulary = Vocabulary.build([" ".join(f"w{place}" for place in range(len(rows) - 5)) + " \u2028\u00a0"])
-    write_embeddings(tmp_path / "emb.txt", vocabulary.tokens, rows)
-    read, found = read_embeddings(tmp_path / "emb.txt", vocabulary, 4)
-    assert found == len(vocabulary)
+    write(tmp_path / "emb.txt", vocabulary.tokens, rows)
+    read = read_embeddings(tmp_path / "emb.txt", vocabulary, 4)
     np.testing.assert_array_equal(read.view(np.uint32), rows.view(np.uint32))
-
-
-def test_tokens_with_a_space_have_no_place_in_the_format(tmp_path, caplog):
-    tokens, rows = ("ein", "New York", "häuser"), np.arange(12, dtype=np.float32).reshape(3, 4)
-    write_embeddings(tmp_path / "emb.txt", tokens, rows)
-    assert "left out 1 token that" in caplog.text
-    read, found = read_embeddings(tmp_path / "emb.txt", WORDS, 4)
-    assert found == 2
-    np.testing.assert_array_equal(read[[WORDS.tokens.index(token) for token in ("ein", "häuser")]], rows[[0, 2]])
 
 
 @pytest.mark.parametrize(
@@ -80,7 +64,7 @@ def test_tokens_with_a_space_have_no_place_in_the_format(tmp_path, caplog):
 def test_errors_name_the_file_and_the_line(tmp_path, text, message):
     tmp_path.joinpath("emb.txt").write_text(text, "utf-8")
     with pytest.raises(UserError, match=f"emb.txt.*{message}"):
-        read_embeddings(tmp_path / "emb.txt", WORDS, 4)
+        read_embeddings(tmp_path / "emb.txt", TOKENS, 4)
 
 
 @pytest.mark.parametrize(
@@ -107,33 +91,12 @@ def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(changes, fac
     np.testing.assert_array_equal(table[others], drawn[others])
 
 
-@pytest.mark.slow
-def test_a_run_uses_the_tables_and_changes_no_bit(tmp_path, tmp_path_factory):
-    """With one file per side: the model still computes with the files' tables after training and after restoring."""
-    vocabularies = load_text_assets(tiny.trained(tmp_path_factory)).vocabularies
-    expected = {}
-    for language, vocabulary, seed in zip(("de", "en"), vocabularies, (1, 2), strict=True):
-        expected[language] = written(tmp_path, vocabulary.tokens[4:], 16, seed)
-        tmp_path.joinpath("emb.txt").rename(tmp_path / f"emb.{language}")
-    changes = {"model.embedding_path": str(tmp_path / "emb.{language}"), "data.tests": (), "train.updates": 4}
-    train(tiny.run(changes), tmp_path / "run", [])
-    variables = restore_run(tmp_path / "run", "last").variables
-    for language, side in (("de", "source"), ("en", "target")):
-        table = variables["frozen"][f"{side}_embedding"]["kernel"]
-        np.testing.assert_array_equal(table[4:], expected[language] * np.float32(2**0.5))  # keep is 0.5
-        assert not np.array_equal(variables["params"][f"{side}_embedding"]["scores"][4:], expected[language])
-    assert not [name for name in variables["random"] if "embedding" in name]
-    tmp_path.joinpath("run", "frozen.npz").unlink()
-    with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
-        restore_run(tmp_path / "run", "last")
-
-
 def test_a_file_for_each_language_cannot_serve_a_shared_table(tmp_path):
     """It would get the rows of the source's file alone."""
     for language in ("de", "en"):
-        written(tmp_path, WORDS.tokens[4:], 6)
+        written(tmp_path, TOKENS.tokens[4:], 6)
         tmp_path.joinpath("emb.txt").rename(tmp_path / f"emb.{language}")
-    text = assets(vocabularies={"de": WORDS, "en": WORDS})
+    text = assets(vocabularies={"de": TOKENS, "en": TOKENS})
     each = tmp_path / "emb.{language}"
     assert rows_from("text", each, text=text).keys() == {"source_embedding", "target_embedding"}
     with pytest.raises(
@@ -141,3 +104,90 @@ def test_a_file_for_each_language_cannot_serve_a_shared_table(tmp_path):
     ):
         rows_from("text", each, text=text, shared_embedding=True)
     assert rows_from("text", tmp_path / "emb.de", text=text, shared_embedding=True).keys() == {"shared_embedding"}
+
+
+# --- fairseq: these tests replace the reading of the file, which tests/commands/test_import_fairseq.py tests.
+
+
+def fairseq_files(folder, monkeypatch, state, options=None, dictionaries=WORDS) -> str:
+    for language, vocabulary in dictionaries.items():
+        vocabulary.save(folder / f"dict.{language}.txt")
+    monkeypatch.setattr(embedding_sources, "read_checkpoint", lambda path: (state, options or {}))
+    return str(folder / "model.pt")
+
+
+def state_of(source=GERMAN, target=ENGLISH) -> dict[str, np.ndarray]:
+    return {
+        "encoder.embed_tokens.weight": normal(len(source), seed=1),
+        "decoder.embed_tokens.weight": normal(len(target), seed=2),
+        "decoder.output_projection.weight": normal(len(target), seed=3),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"source_lang": "de", "target_lang": "en"}])
+def test_the_encoder_s_table_is_used_for_its_source_language(tmp_path, monkeypatch, options):
+    state = state_of()
+    found = rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state, options))
+    same_bits(found["source_embedding"], state["encoder.embed_tokens.weight"])
+    same_bits(found["target_embedding"], state["decoder.embed_tokens.weight"])
+
+
+def test_a_checkpoint_of_the_other_direction_gives_its_tables_by_language(tmp_path, monkeypatch):
+    state = state_of(ENGLISH, GERMAN)
+    path = fairseq_files(tmp_path, monkeypatch, state, {"source_lang": "en", "target_lang": "de"})
+    found = rows_from("fairseq", path, tmp_path / "dict.{language}.txt")
+    same_bits(found["source_embedding"], state["decoder.embed_tokens.weight"])
+    same_bits(found["target_embedding"], state["encoder.embed_tokens.weight"])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_joined_table_is_used_for_both_sides_and_any_language(tmp_path, monkeypatch, shared):
+    joined = Vocabulary.build(["ein haus a house"])
+    table = normal(len(joined))
+    state = {f"{stack}.embed_tokens.weight": table.copy() for stack in ("encoder", "decoder")}
+    options = {"source_lang": "fr", "target_lang": "en"}
+    path = fairseq_files(tmp_path, monkeypatch, state, options, dict.fromkeys(WORDS, joined))
+    found = rows_from("fairseq", path, text=assets(vocabularies=dict.fromkeys(WORDS, joined)), shared_embedding=shared)
+    assert set(found) == ({"shared_embedding"} if shared else {"source_embedding", "target_embedding"})
+    for rows in found.values():
+        same_bits(rows, table)
+
+
+def test_filler_words_of_dictionaries_count_as_rows(tmp_path, monkeypatch):
+    path = fairseq_files(tmp_path, monkeypatch, {**state_of(), "encoder.embed_tokens.weight": normal(8)})
+    (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\nmadeupword0000 0\n", "utf-8")
+    same_bits(rows_from("fairseq", path)["source_embedding"][4], normal(8)[4])
+    (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\n", "utf-8")
+    with pytest.raises(
+        UserError, match=r"dict\.de\.txt has 7 types .* encoder\.embed_tokens\.weight has 8 rows; give the"
+    ):
+        rows_from("fairseq", path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"decoder.embed_tokens.weight": None}, r"has no decoder\.embed_tokens\.weight \(looked for: encoder\.embed"),
+        ({"encoder.embed_tokens.weight": normal(7, 5)}, "vectors of 5 features, but model.d_model is 6"),
+        (
+            {"encoder.embed_tokens.weight": np.full((7, 6), np.inf, np.float32)},
+            "has inf in row 0 .*every value must be finite",
+        ),
+        ({"encoder.embed_tokens.scores": normal(7)}, "has scores, .* import_fairseq and use the run"),
+        ({"encoder.embed_tokens.weight": np.zeros((7, 6), int)}, "is int64 .*give a floating-point table"),
+    ],
+)
+def test_problems_of_a_checkpoint_are_named(tmp_path, monkeypatch, change, message):
+    state = {name: array for name, array in {**state_of(), **change}.items() if array is not None}
+    with pytest.raises(UserError, match=rf"model\.pt.*{message}") as caught:
+        rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dictionary_without_a_common_token_is_refused(tmp_path, monkeypatch):
+    path = fairseq_files(tmp_path, monkeypatch, state_of(), dictionaries={"de": Vocabulary.build(["un deux trois"])})
+    with pytest.raises(UserError, match=r"none of the 3 types of the model's vocabulary for source_embedding; give"):
+        rows_from("fairseq", path)
+    tmp_path.joinpath("dict.de.txt").unlink()
+    with pytest.raises(UserError, match=r"dict\.de\.txt does not exist"):
+        rows_from("fairseq", path)

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer import tickets
-from one_layer.importers.fairseq_options import write_options
 from one_layer.models import by_role, initialize, shapes
 from one_layer.models.accounting import account, ticket_bytes, ticket_size
 from one_layer.models.sharding import Devices
@@ -136,11 +135,6 @@ def test_a_page_refuses_coats_that_keep_other_numbers_as_the_reader_does(kind, s
         tickets.load(tmp_path / "t")
     (sentence,) = outcomes([tmp_path / "t"])
     assert re.search(f"{name} keeps", sentence)
-
-
-def test_other_programs_have_one_coat():
-    with pytest.raises(UserError, match=r"model\.coats is 3, but the paper's code"):
-        write_options(TINY.replace(coats=3), ("de", "en"))
 
 
 def test_a_change_of_the_value_alone_is_a_flip():

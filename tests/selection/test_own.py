@@ -114,5 +114,5 @@ def test_no_ticket_makes_a_reader_run_code():
 
 
 def test_the_papers_code_does_not_have_it():
-    with pytest.raises(UserError, match="which the paper's code does not have"):
+    with pytest.raises(UserError, match=r"model\.selection is .*, but fairseq, or the paper's fork of it"):
         check_translates(tiny.run({"model.selection": OWN}).model_config(9, 9))

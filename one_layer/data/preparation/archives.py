@@ -65,12 +65,9 @@ def check(archive: Archive, path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Returns the hexadecimal SHA-256 of a file, which it reads in blocks."""
-    digest = hashlib.sha256()
+    """Returns the hexadecimal SHA-256 of a file."""
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def extract(archive: Path, names: Sequence[str], folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
 from one_layer.system.files import json_object, new_folder
 
-_FORMAT = 1  # increase it when the same text gives other ids, or when the files change
+_FORMAT = 2  # increase it when the same text gives other ids, or when the files change
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +72,21 @@ def _digest(path: Path) -> str:
 
 def open_prepared(folder: Path) -> Prepared:
     """Memory-maps the files that `make_prepared` wrote into `folder`. Raises: UserError that names a missing or damaged file."""
-    source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
-    assets = load_text_assets(folder)
     path = folder / "manifest.json"
     try:
         manifest = json_object(path)
-        fingerprints, report, files = manifest["vocabularies"], manifest["report"], manifest["files"]
-    except (OSError, ValueError, KeyError) as error:
+        report, files = manifest["report"], manifest["files"]
+        damaged = [
+            name for name, digest in files.items() if not (folder / name).is_file() or _digest(folder / name) != digest
+        ]
+    except (OSError, ValueError, KeyError, AttributeError) as error:
         raise UserError(f"{path} cannot be read ({error}); delete the folder, then run again to recreate it") from None
-    if fingerprints != _fingerprints(assets):
+    if damaged:
         raise UserError(
-            f"{folder} does not hold the vocabularies that it was made with; delete the folder, then run again to recreate it"
+            f"{folder / damaged[0]} is missing or damaged; delete the folder, then run again to recreate it"
         )
-    for name, digest in files.items():
-        if _digest(folder / name) != digest:
-            raise UserError(f"{folder / name} is damaged; delete the folder, then run again to recreate it")
-    return Prepared(assets, source, target, report)
+    source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
+    return Prepared(load_text_assets(folder), source, target, report)
 
 
 def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
@@ -118,9 +117,5 @@ def _write(prepared: Prepared, folder: Path) -> None:
         store.save(folder / name, fitting_type(len(vocabulary)))
     save_text_assets(prepared.assets, folder)
     digests = {path.name: _digest(path) for path in folder.iterdir()}
-    manifest = {"vocabularies": _fingerprints(prepared.assets), "report": prepared.report, "files": digests}
+    manifest = {"report": prepared.report, "files": digests}
     (folder / "manifest.json").write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8")
-
-
-def _fingerprints(assets: TextAssets) -> list[str]:
-    return [vocabulary.fingerprint for vocabulary in assets.vocabularies]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from tqdm import tqdm
@@ -40,40 +40,26 @@ def count_lines(sides: Sides) -> tuple[int, int]:
 def words(sides: Sides, pairs: int, steps: Steps) -> tuple[Sides, Counter[str]]:
     """Applies the first half of the steps. Returns: the lines, and the count of each word over both sides."""
     counts: Counter[str] = Counter()
-    return _done(sides, pairs, _Work(steps, "words", counted=True), "making words", counts), counts
+    return _done(sides, pairs, steps, "words", "making words", counts), counts
 
 
 def subwords(sides: Sides, pairs: int, steps: Steps) -> Sides:
     """Applies the second half of the steps and returns the lines."""
-    return _done(sides, pairs, _Work(steps, "subwords"), "splitting words")
+    return _done(sides, pairs, steps, "subwords", "splitting words")
 
 
 def applied(sides: Sides, pairs: int, steps: Steps) -> Sides:
     """Applies all the steps; returns the sides unchanged if no step is switched on."""
     if not any(step.tokenize or step.lowercase or step.codes or step.bpe_kind == METASPACE for step in steps):
         return sides
-    return _done(sides, pairs, _Work(steps, "apply"), "preparing text")
+    return _done(sides, pairs, steps, "apply", "preparing text")
 
 
-@dataclass(frozen=True)
-class _Work:
-    """The work on a chunk of pairs. It is an object so that it can be sent to other processes."""
-
-    steps: Steps
-    part: str  # the method of `Preprocessing` to call
-    counted: bool = False
-
-    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[list[list[str]], Counter[str]]:
-        sides = [
-            getattr(step, self.part)(lines) for step, lines in zip(self.steps, zip(*pairs, strict=True), strict=True)
-        ]
-        texts = chain.from_iterable(step.texts(side) for step, side in zip(self.steps, sides, strict=True))
-        return sides, count_words(texts) if self.counted else Counter()
-
-
-def _done(sides: Sides, pairs: int, work: _Work, phase: str, counts: Counter[str] | None = None) -> Sides:
-    tokenizing = work.part != "subwords" and any(step.tokenize for step in work.steps)
+def _done(sides: Sides, pairs: int, steps: Steps, part: str, phase: str, counts: Counter[str] | None = None) -> Sides:
+    """The lines after the method `part` of the steps, in unnamed temporary files. Adds the count of each word to `counts`."""
+    tokenizing = part != "subwords" and any(step.tokenize for step in steps)
     processes = 1 if pairs <= _FEW[tokenizing] else cores()
+    work = partial(_work, steps, part, counts is not None)
     results = Spill(), Spill()
     with tqdm(total=pairs, desc=phase, unit=" pairs", disable=None, leave=False) as bar:
         for lines, found in in_order(work, chunks(zip(*sides, strict=True), _CHUNK), processes):
@@ -83,3 +69,10 @@ def _done(sides: Sides, pairs: int, work: _Work, phase: str, counts: Counter[str
                 counts.update(found)
             bar.update(len(lines[0]))
     return results
+
+
+def _work(steps: Steps, part: str, counted: bool, pairs: list[tuple[str, str]]) -> tuple[list[list[str]], Counter[str]]:
+    """The work on a chunk of pairs, which other processes may do."""
+    sides = [getattr(step, part)(lines) for step, lines in zip(steps, zip(*pairs, strict=True), strict=True)]
+    texts = chain.from_iterable(step.texts(side) for step, side in zip(steps, sides, strict=True))
+    return sides, count_words(texts) if counted else Counter()

@@ -16,6 +16,7 @@ from one_layer.data.tokens import TokenStore
 from one_layer.system.errors import UserError
 
 _MAGIC = b"MMIDIDX\x00\x00"
+_HEADER = "<QBQ"  # the version, the code of the dtype of ids, the number of sentences
 _KINDS = {1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4", 10: "<u8"}  # fairseq's codes of dtypes
 _AGAIN = "copy it again, or recreate it with fairseq-preprocess"
 
@@ -50,7 +51,7 @@ class DataBin:
     def check_whole(self, split: str) -> None:
         """Raises: UserError where another split continues the training text `split`: fairseq reads `train1` as a part of `train`."""
         for prefix in self._prefixes(f"{split}1"):
-            if _with(prefix, ".idx").is_file():
+            if Path(f"{prefix}.idx").is_file():
                 raise UserError(f"{prefix}.idx continues {split}, and is not read; preprocess the training text as one")
 
     def _prefixes(self, split: str, language: str = "") -> list[Path]:
@@ -60,7 +61,7 @@ class DataBin:
     def _prefix(self, split: str, language: str) -> Path:
         prefixes = self._prefixes(split, language)
         for prefix in prefixes:
-            if _with(prefix, ".idx").is_file():
+            if Path(f"{prefix}.idx").is_file():
                 return prefix
         if any(prefix.is_file() for prefix in prefixes):
             raise UserError(
@@ -75,7 +76,7 @@ def read_indexed(prefix: Path) -> TokenStore:
     Raises: UserError that names a file that is missing, truncated or in another format, or the first sentence that `prefix`.idx
     places beyond the end of `prefix`.bin.
     """
-    index, data = _with(prefix, ".idx"), _with(prefix, ".bin")
+    index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
     for path in (index, data):
         if not path.is_file():
             raise UserError(f"{path} does not exist; {_AGAIN}")
@@ -84,17 +85,21 @@ def read_indexed(prefix: Path) -> TokenStore:
         raise UserError(
             f"{index} begins with {content[:9]!r}, and not with {_MAGIC!r}; run fairseq-preprocess with --dataset-impl mmap"
         )
-    try:
-        (version,) = struct.unpack_from("<Q", content, len(_MAGIC))
-        if version != 1:
-            raise UserError(f"{index} has version {version}; give a file of version 1")
-        kind, starts, lengths = _sentences(content, len(_MAGIC) + 8)
-    except KeyError as error:
-        raise UserError(
-            f"{index} has ids of dtype code {error}; the known codes are {', '.join(map(str, _KINDS))}"
-        ) from None
-    except (struct.error, ValueError, OverflowError) as error:  # raised when fewer bytes are left than needed
-        raise error if isinstance(error, UserError) else UserError(f"{index} is truncated; {_AGAIN}") from None
+    if len(content) < (place := len(_MAGIC) + struct.calcsize(_HEADER)):
+        raise UserError(f"{index} is truncated; {_AGAIN}")
+    version, code, count = struct.unpack_from(_HEADER, content, len(_MAGIC))
+    if version != 1:
+        raise UserError(f"{index} has version {version}; give a file of version 1")
+    if code not in _KINDS:
+        raise UserError(f"{index} has ids of dtype code {code}; the known codes are {', '.join(map(str, _KINDS))}")
+    if not count:
+        raise UserError(f"{index} has no sentences; {_AGAIN}")
+    if len(content) < place + 12 * count:
+        raise UserError(f"{index} is truncated; {_AGAIN}")
+    kind = np.dtype(_KINDS[code])
+    lengths = np.frombuffer(content, "<i4", count, place).astype(np.int64)
+    starts, inside = np.divmod(np.frombuffer(content, "<i8", count, place + 4 * count), kind.itemsize)
+    starts = np.where(inside, -1, starts)  # a sentence that does not begin with an id begins nowhere
     held = data.stat().st_size // kind.itemsize
     ends = starts + lengths
     # A damaged start or length may be near 2⁶³, and their sum may overflow.
@@ -105,26 +110,11 @@ def read_indexed(prefix: Path) -> TokenStore:
             f"{index} places sentence {place + 1:,} at ids {starts[place]:,} to {ends[place]:,}, but {data.name} holds "
             f"{held:,} ids; {_AGAIN}"
         )
-    if not len(starts):
-        raise UserError(f"{index} has no sentences; {_AGAIN}")
-    if (
-        total := int(lengths.sum())
-    ) > held:  # a damaged index of many overlapping sentences would ask for much more than the file
+    # A damaged index of many overlapping sentences would ask for much more than the file.
+    if (total := int(lengths.sum())) > held:
         raise UserError(f"{index} has sentences of {total:,} ids together, but {data.name} holds {held:,}; {_AGAIN}")
     tokens = np.memmap(data, kind, "r", shape=(held,))
     return TokenStore(np.asarray(tokens), starts, lengths)
-
-
-_NOWHERE = -1  # the start of a sentence that does not begin with an id
-
-
-def _sentences(content: bytes, place: int) -> tuple[np.dtype, np.ndarray, np.ndarray]:
-    """The dtype of the ids, and each sentence's start and length, in ids."""
-    code, count = struct.unpack_from("<BQ", content, place)
-    kind, place = np.dtype(_KINDS[code]), place + struct.calcsize("<BQ")
-    lengths = np.frombuffer(content, "<i4", count, place).astype(np.int64)
-    starts, inside = np.divmod(np.frombuffer(content, "<i8", count, place + 4 * count), kind.itemsize)
-    return kind, np.where(inside, _NOWHERE, starts), lengths
 
 
 def _check(prefix: Path, store: TokenStore, vocabulary: Vocabulary) -> None:
@@ -141,7 +131,3 @@ def _check(prefix: Path, store: TokenStore, vocabulary: Vocabulary) -> None:
         raise UserError(
             f"{prefix}.bin: sentence {place + 1:,} does not end with </s>; run fairseq-preprocess so that it appends eos"
         )
-
-
-def _with(prefix: Path, ending: str) -> Path:
-    return prefix.with_name(prefix.name + ending)

@@ -62,7 +62,11 @@ class Source(ABC):
         return None
 
     def files(self, name: str) -> list[Path]:
-        """The files that a part comes from."""
+        """The files that a part comes from. Raises: UserError for one that is missing."""
+        return [self._existing(name, path) for path in self._paths(name)]
+
+    def _paths(self, name: str) -> list[Path]:
+        """Where the files of a part should be."""
         return []
 
     def _existing(self, name: str, path: Path) -> Path:
@@ -89,15 +93,11 @@ class TextFiles(Source):
     """Parallel files, `{directory}/{name}.{language}`."""
 
     def read(self, name: str) -> Pairs:
-        source, target = [self._existing(name, path) for path in self._paths(name)]
-        return read_parallel(source, target)
+        return read_parallel(*self.files(name))
 
     def lines(self, name: str) -> ManyPairs:
         source, target = (Again(partial(stream_lines, path)) for path in self._paths(name))
         return source, target
-
-    def files(self, name: str) -> list[Path]:
-        return [self._existing(name, path) for path in self._paths(name)]
 
     def _paths(self, name: str) -> list[Path]:
         return [Path(self._config.directory) / f"{name}.{language}" for language in self._config.languages]
@@ -132,22 +132,19 @@ class TableFiles(Source):
     def read(self, name: str) -> Pairs:
         self.files(name)
         if not (pairs := super().read(name))[0]:
-            raise UserError(f"{self._path(name)} has no pairs; give a file with at least one")
+            raise UserError(f"{self._paths(name)[0]} has no pairs; give a file with at least one")
         return pairs
 
     def lines(self, name: str) -> ManyPairs:
-        table = Table(self._path(name), column_names(self._config.columns), self._config.delimiter)
+        table = Table(self._paths(name)[0], column_names(self._config.columns), self._config.delimiter)
 
         def column(place: int) -> Iterator[str]:
             return (one_line(row[place]) for _, row in table)
 
         return Again(partial(column, 0)), Again(partial(column, 1))
 
-    def files(self, name: str) -> list[Path]:
-        return [self._existing(name, self._path(name))]
-
-    def _path(self, name: str) -> Path:
-        return Path(self._config.directory) / name
+    def _paths(self, name: str) -> list[Path]:
+        return [Path(self._config.directory) / name]
 
 
 def one_line(text: str) -> str:

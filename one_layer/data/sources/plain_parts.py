@@ -35,7 +35,8 @@ class PlainParts:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
         config = self._config
         if config.source == "enwik8":
-            whole = PlainText((_enwik8(Path(config.directory)),))
+            zipped = Path(config.directory) / "enwik8.zip"
+            whole = PlainText((zipped if zipped.is_file() else existing_file(zipped.with_suffix("")),))
             if whole.size != ENWIK8_BYTES:
                 raise UserError(
                     f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "
@@ -54,27 +55,14 @@ class PlainParts:
         folder = Path(self._config.directory)
         names = [name] if found_file(folder / name) else [each.strip() for each in name.split(",")]
         if "" in names:
-            raise UserError(
-                f"data.{self._key(name)}={name!r:.200} has an empty name; give names with one comma between them"
-            )
-        return _not_empty(PlainText(tuple(self._existing(name, folder / each) for each in names)))
+            key = {self.valid: "valid", self.train: "train"}.get(name, "tests")
+            raise UserError(f"data.{key}={name!r:.200} has an empty name; give names with one comma between them")
+        text = PlainText(tuple(self._existing(name, folder / each) for each in names))
+        if not next(text.pieces(), b""):
+            raise UserError(f"{text} is empty; give a text with at least one byte")
+        return text
 
     def _existing(self, name: str, path: Path) -> Path:
         if name == self._config.train:
             return existing_file(path)
         return existing_part(path, name, "makes the last 10 % of the training text the parts valid and test")
-
-    def _key(self, name: str) -> str:
-        config = self._config
-        return "train" if name == config.train else "valid" if name == config.valid else "tests"
-
-
-def _not_empty(text: PlainText) -> PlainText:
-    if not next(text.pieces(), b""):
-        raise UserError(f"{text} is empty; give a text with at least one byte")
-    return text
-
-
-def _enwik8(folder: Path) -> Path:
-    zipped = folder / "enwik8.zip"
-    return zipped if zipped.is_file() else existing_file(folder / "enwik8")

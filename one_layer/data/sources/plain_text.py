@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import codecs
-import gzip
-import lzma
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from one_layer.data.text.lines import how_to_convert, is_compressed
-from one_layer.data.text.no_text import BLOCK, check_text
+from one_layer.data.text.lines import how_to_convert, opened
 from one_layer.system.errors import UserError
 
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line
@@ -39,11 +33,6 @@ class PlainText:
     def size(self) -> int:
         """Bytes of all files, which are read for it."""
         return sum(map(len, self._joined()))
-
-    @property
-    def altered(self) -> bool:
-        """Whether there may be a line end between files, or a byte order mark was left out."""
-        return len(self.files) > 1 or _has_mark(self.files[0])
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes in pieces. Raises: UserError for a file that cannot be read."""
@@ -111,48 +100,9 @@ class PlainText:
         return f"{self.files[0]}{more}"
 
 
-def _open(path: Path) -> Any:
-    """The bytes of a text. Raises: UserError for a file that holds no text."""
-    file = _unpacked(path)
-    try:
-        check_text(file.peek(BLOCK)[:BLOCK], path, read=".gz or .zip")
-    except UserError:
-        file.close()
-        raise
-    return file
-
-
-def _unpacked(path: Path) -> Any:
-    if is_compressed(path):
-        return gzip.open(path)
-    if path.suffix.lower() == ".zip":
-        archive = zipfile.ZipFile(path)
-        files = [each for each in archive.infolist() if not each.is_dir()]
-        if len(files) != 1:
-            raise UserError(f"{path} holds {len(files) or 'no'} files; give an archive with one text in it")
-        if files[0].flag_bits & 1:
-            raise UserError(f"{path} is encrypted; give an archive without a password")
-        return archive.open(files[0])
-    return path.open("rb")
-
-
-def _has_mark(path: Path) -> bool:
-    with _open(path) as file:
-        return file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
-
-
 def _pieces(path: Path) -> Iterator[bytes]:
-    try:
-        with _open(path) as file:
-            piece = file.read(_PIECE + len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
-            while piece:
-                yield piece
-                piece = file.read(_PIECE)
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a whole compressed file ({error}); create it or copy it again") from None
-    except NotImplementedError as error:  # zipfile's word for other methods of compression
-        raise UserError(
-            f"{path} cannot be unpacked ({error}); compress the text with another program, or unpack it"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    with opened(path, zipped=True) as file:
+        piece = file.read(_PIECE + len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+        while piece:
+            yield piece
+            piece = file.read(_PIECE)

@@ -18,9 +18,8 @@ from one_layer.data.text.lines import existing_file, stream_lines
 from one_layer.system.errors import UserError, counted
 
 _JSON = (".jsonl", ".ndjson", ".json")
-_LONGEST = (
-    1 << 24
-)  # characters of a CSV value; a quotation mark that is not closed must not read a huge file into memory
+# Characters of a CSV value: a quotation mark that is not closed must not read a huge file into memory.
+_LONGEST = 1 << 24
 Row = tuple[int, list[str]]  # the number of a line of the file, from 1, and the values of its columns
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from one_layer.data.preparation.parallel import chunks
 from one_layer.system.errors import UserError
 
 _AT_ONCE = 4096  # records of one request
@@ -56,14 +57,11 @@ class TfdsRecords:
         number = 0
         try:
             records = self._builder.as_data_source(split=split)
-            with tqdm(
-                total=len(records), desc=f"reading {self._name}", unit=" records", disable=None, leave=False
-            ) as bar:
-                for first in range(0, len(records), _AT_ONCE):
-                    for record in records.__getitems__(list(range(first, min(first + _AT_ONCE, len(records))))):
-                        number += 1
-                        yield tuple(_plain(record[field]) for field in fields)
-                    bar.update(number - bar.n)
+            shown = tqdm(range(len(records)), f"reading {self._name}", unit=" records", disable=None, leave=False)
+            for places in chunks(shown, _AT_ONCE):
+                for record in records.__getitems__(places):
+                    number += 1
+                    yield tuple(_plain(record[field]) for field in fields)
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{self._name}, split {split}, record {number:,}: the text is not UTF-8 ({error}); prepare it again"

@@ -23,9 +23,8 @@ def _letters() -> dict[int, str]:
 
 
 LETTERS = _letters()
-_LONGEST_WORD = (
-    4096  # bytes: learning takes time that grows with the square of a word's length, and a genome is one word
-)
+# Bytes: learning takes time that grows with the square of a word's length, and a genome is one word.
+_LONGEST_WORD = 4096
 _BYTES = {letter: bytes([byte]) for byte, letter in LETTERS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reads lines of UTF-8 text from plain or gzip-compressed files."""
+"""Reads lines of UTF-8 text from plain or gzip-compressed files, and tells what is no text by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -6,16 +6,33 @@ import codecs
 import difflib
 import gzip
 import io
+import lzma
 import os
+import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from one_layer.data.text.no_text import BLOCK, check_text
 from one_layer.system.errors import UserError
 
 _SHOWN = 4  # names of files, in the place of one that is missing
+BLOCK = 512  # bytes that say what a file is
+# What would pass for text byte by byte, and where which bytes tell it.
+_PACKED = {
+    "gzip": (0, b"\x1f\x8b\x08"),
+    "zip": (0, b"PK\x03\x04"),
+    "bzip2": (4, b"1AY&SY"),
+    "xz": (0, b"\xfd7zXZ\0"),
+    "zstd": (0, b"\x28\xb5\x2f\xfd"),
+    "7-Zip": (0, b"7z\xbc\xaf\x27\x1c"),
+    "Parquet": (0, b"PAR1"),
+    "a tar archive": (257, b"ustar"),
+}
+_POINTER = b"version https://git-lfs.github.com/"
+_WIDE = {"UTF-16LE": 1, "UTF-16BE": 0}  # where the zeros of Latin letters lie
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -67,22 +84,65 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     """Yields the lines of `read_lines` one by one. Raises: UserError as `read_lines` does, but only at the line concerned."""
     path = existing_file(path)
     number = 0
-    try:
-        with gzip.open(path) if is_compressed(path) else path.open("rb") as file:
-            check_text(file.peek(BLOCK)[:BLOCK], path)
-            for number, line in enumerate(file, start=1):
-                yield _decode(line, str(path), number)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path} is not a whole gzip file ({error}); create it or copy it again") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+    with opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            yield _decode(line, str(path), number)
     if number == 0:
         raise UserError(f"{path} is empty; give a text file with at least one line")
 
 
-def is_compressed(path: Path) -> bool:
-    """Whether the name of a file says that it is a gzip file, in small letters or capitals."""
-    return path.suffix.lower() == ".gz"
+def check_text(begin: bytes, name: object, read: str) -> None:
+    """`begin` are the first `BLOCK` bytes of the file `name`, unpacked. `read`: the packed files that are read in its place.
+
+    Raises: UserError, which says what the file is, if it is no text.
+    """
+    for kind, (place, mark) in _PACKED.items():
+        if begin[place:].startswith(mark):
+            raise UserError(f"{name} holds {kind}, which is not read; give the text itself, or one {read} of it")
+    if begin.startswith(_POINTER):
+        raise UserError(
+            f"{name} is a pointer of Git LFS and not the text that it stands for; fetch that with git lfs pull"
+        )
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return  # whoever decodes it says so
+    for encoding, place in _WIDE.items():
+        zeros = begin[place::2].count(0)
+        if zeros > len(begin) // 4 and zeros > begin[1 - place :: 2].count(0):
+            raise UserError(f"{name} is {encoding}; convert the file, for example with iconv -f {encoding} -t UTF-8")
+
+
+@contextmanager
+def opened(path: Path, zipped: bool = False) -> Iterator[Any]:
+    """The bytes of a text, unpacked where the name of the file says that it is a gzip file or, if it may be `zipped`, a zip archive.
+
+    Raises: UserError for a file that is damaged, cannot be read, or holds no text.
+    """
+    try:
+        with _unpacked(path, zipped) as file:
+            check_text(file.peek(BLOCK)[:BLOCK], path, read=".gz or .zip" if zipped else ".gz")
+            yield file
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not a whole compressed file ({error}); create it or copy it again") from None
+    except NotImplementedError as error:  # zipfile's word for other methods of compression
+        raise UserError(
+            f"{path} cannot be unpacked ({error}); compress the text with another program, or unpack it"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _unpacked(path: Path, zipped: bool) -> Any:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path)
+    if zipped and path.suffix.lower() == ".zip":
+        archive = zipfile.ZipFile(path)
+        files = [each for each in archive.infolist() if not each.is_dir()]
+        if len(files) != 1:
+            raise UserError(f"{path} holds {len(files) or 'no'} files; give an archive with one text in it")
+        if files[0].flag_bits & 1:
+            raise UserError(f"{path} is encrypted; give an archive without a password")
+        return archive.open(files[0])
+    return path.open("rb")
 
 
 class MissingPart(UserError):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-
-from one_layer.data.text.cleaning import printable
 
 _MOST_DOTS = 1000  # in a row: sacremoses takes time that grows with their square
 _MANY_DOTS = re.compile(rf"\.{{{_MOST_DOTS},}}")
@@ -50,3 +49,13 @@ def detokenizer(language: str) -> Callable[[str], str]:
         return line
 
     return detokenize
+
+
+def printable(line: str) -> str:
+    """Replaces every control, format, private and unassigned character (Unicode categories C*) of `line` by a space.
+
+    This is Moses' remove-non-printing-char. It keeps separators such as U+2028, which tokenisation turns into spaces.
+    """
+    if line.isprintable():
+        return line
+    return "".join(" " if unicodedata.category(letter)[0] == "C" else letter for letter in line)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, get_type_hints
 
 from one_layer.data.text import byte_level, metaspace, moses
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
@@ -24,6 +24,7 @@ BPE_MARK = "@@"
 METASPACE = "metaspace"
 BPE_KINDS = ("subword-nmt", "byte-level", METASPACE)
 MOSES = "moses"
+_FIRST = ("language", "tokenize", "lowercase", "codes")  # fields of every `Preprocessing` in a file
 _CACHED_WORDS = 200_000  # the most words whose subwords subword-nmt caches
 
 
@@ -84,7 +85,7 @@ class Preprocessing:
             cased = map(str.lower, lines) if self.lowercase else lines
             return list(self._each_text(partial(map, metaspace.words), cased))
         if self.tokenize and not self.spaced:
-            lines = self._each_text(partial(map, _single_spaces), lines)
+            lines = self._each_text(partial(map, lambda line: " ".join(line.split())), lines)
         elif self.tokenize:
             tokenize = moses.tokenizer(code(self.language), self.normalize, self.split_hyphens)
             lines = self._each_text(partial(map, tokenize), lines)
@@ -152,27 +153,14 @@ class Preprocessing:
 
         Raises: UserError if any other field is missing, or if a field is unknown or has the wrong type.
         """
-        types: dict[str, Any] = {"language": str, "tokenize": bool, "lowercase": bool, "codes": str | None}
-        types |= {"normalize": bool, "split_hyphens": bool, "bpe_kind": str, "pairs": bool, "spaced": bool}
-        types["inverse"] = str
-        later: dict[str, Any] = {
-            "normalize": True,
-            "split_hyphens": False,
-            "bpe_kind": BPE_KINDS[0],
-            "pairs": False,
-            "spaced": True,
-            "inverse": _inverse_before(fields),
-        }
-        fields = later | fields
-        if fields.keys() != types.keys() or not all(isinstance(fields[name], types[name]) for name in types):
+        types = get_type_hints(Preprocessing)
+        known = {*_FIRST} <= fields.keys() <= types.keys()
+        if not known or not all(isinstance(value, types[name]) for name, value in fields.items()):
             raise UserError(
-                f"a preprocessing must have exactly the fields {', '.join(types)}, each of the right type, not {fields!r:.200}"
+                f"a preprocessing must have the fields {', '.join(_FIRST)} and may have {', '.join([*types][len(_FIRST) :])}, each of the "
+                f"right type, not {fields!r:.200}"
             )
-        return Preprocessing(**fields)
-
-
-def _single_spaces(line: str) -> str:
-    return " ".join(line.split())
+        return Preprocessing(**{"inverse": _inverse_before(fields), **fields})
 
 
 def _inverse_before(fields: dict[str, Any]) -> str:
@@ -248,9 +236,8 @@ def _bpe(codes: str) -> Callable[[str], str]:
             bpe.cache.clear()
         if BPE_MARK not in line:
             return bpe.segment(line)
-        words = map(
-            bpe.segment, line.split(" ")
-        )  # a mark at the end of a word is text, so that another mark goes before its end
+        # A mark at the end of a word is text, so that another mark goes before its end.
+        words = map(bpe.segment, line.split(" "))
         return " ".join(
             f"{word[:-1]}{BPE_MARK} {word[-1]}" if word.endswith(BPE_MARK) else word for word in words if word
         )

@@ -8,32 +8,25 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from one_layer.data.text.lines import read_lines, split_lines
-from one_layer.data.text.no_text import BLOCK, check_text
+from one_layer.data.text.lines import BLOCK, check_text, read_lines, split_lines
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
 
 
 def read_input(path: str) -> list[str]:
     """The lines of `path`, or of stdin if `path` is empty. Raises: UserError for an input that cannot be used."""
-    if path:
-        kind = Path(path)
-        if kind.is_fifo() or kind.is_char_device():
-            if not (lines := _lines(kind.read_bytes(), path)):
-                raise UserError(f"{path} is empty; give lines to read")
-            return lines
+    given = Path(path)
+    if path and not (given.is_fifo() or given.is_char_device()):
         return read_lines(path)
-    if sys.stdin is None:
+    if not path and sys.stdin is None:
         raise UserError("stdin is closed; pipe lines into it, or give --input=FILE")
-    lines = _lines(sys.stdin.buffer.read(), "stdin")
-    if not lines:
-        raise UserError("stdin is empty; pipe lines into it, or give --input=FILE")
-    return lines
-
-
-def _lines(content: bytes, name: str) -> list[str]:
+    content, name = (given.read_bytes(), path) if path else (sys.stdin.buffer.read(), "stdin")
     check_text(content[:BLOCK], name, read="file")
-    return split_lines(content, name)
+    if not (lines := split_lines(content, name)):
+        raise UserError(
+            f"{name} is empty; {'give lines to read' if path else 'pipe lines into it, or give --input=FILE'}"
+        )
+    return lines
 
 
 def check_output(path: str) -> None:

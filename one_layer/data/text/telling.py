@@ -34,10 +34,8 @@ _WORDS = {
     "sv": "och är en det att jag inte på som i för av",
     "tr": "bir ve bu için çok ne de da var değil",
 }
-_LEAST, _TIMES = (
-    0.05,
-    2.0,
-)  # a text looks like a language by at least this share, and by so many times more than by its own name
+# A text looks like a language by at least this share, and by so many times more than by its own name.
+_LEAST, _TIMES = 0.05, 2.0
 
 
 def swapped(source: Sequence[str], target: Sequence[str], languages: tuple[str, str]) -> bool:

@@ -51,9 +51,9 @@ class Unit(ABC):
     def ids(self, text: str) -> Ids:
         """The ids of a short text."""
 
-    @abstractmethod
     def text(self, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> str:
         """The text of ids. Special tokens have none; bytes that are not valid UTF-8 become U+FFFD."""
+        return byte_level.join("".join(_tokens(self.vocabulary, ids)))
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " vocabulary"]:
@@ -73,9 +73,6 @@ class Bytes(Unit):
 
     def ids(self, text: str) -> Ids:
         return np.frombuffer(text.encode(), np.uint8).astype(np.int32) + np.int32(_FIRST)
-
-    def text(self, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> str:
-        return byte_level.join("".join(_tokens(self.vocabulary, ids)))
 
 
 class Characters(Unit):
@@ -118,9 +115,6 @@ class Pieces(Unit):
 
     def ids(self, text: str) -> Ids:
         return self._of_lines(re.findall(r"[^\n]*\n|[^\n]+", text))
-
-    def text(self, ids: Sequence[int] | Integer[np.ndarray, " tokens"]) -> str:
-        return byte_level.join("".join(_tokens(self.vocabulary, ids)))
 
     def _of_lines(self, lines: list[str]) -> Ids:
         found = [number for line in byte_level.numbers(self._merges, lines) for number in line]

@@ -1,4 +1,4 @@
-/** The decoder, token by token, as `one_layer.models.decoding` and `.causal_decoding`: a beam is a row, and no key or value is ever moved. */
+/** The decoder, token by token, as `one_layer.models.decoding`: a beam is a row, and no key or value is ever moved. */
 import { Memory, attend, rotated } from "./attention.js";
 import { linear } from "./linear.js";
 

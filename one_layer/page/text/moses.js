@@ -42,7 +42,7 @@ function rulesOf(language, spaced, tables) {
   return spaced ? (tables && Object.hasOwn(tables.languages, language) ? tables.languages[language] : null) : null;
 }
 
-// one_layer/data/text/cleaning.py: printable
+// one_layer/data/text/moses.py: printable
 function printable(line) {
   return line.replace(/\p{C}/gu, " ");
 }

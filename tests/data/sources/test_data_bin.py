@@ -215,10 +215,6 @@ def test_files_that_do_not_fit_together_are_refused(folder: Path) -> None:
         load(fairseq(folder))
 
 
-def test_invalid_configs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"data\.directory is empty: give the folder with dict\.\*\.txt"):
-        DataConfig(source="fairseq")
-    with pytest.raises(UserError, match=r"leave out data\.bpe_codes and data\.prepared|data\.bpe_merges"):
-        fairseq(tmp_path, bpe_merges=3)
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
         load(fairseq(tmp_path / "none"))

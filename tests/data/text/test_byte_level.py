@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -110,11 +109,6 @@ def test_byte_level_merges_are_refused_as_subword_nmt_codes(steps: Preprocessing
         UserError, match=r"data\.bpe_kind='wordpiece' is unknown: give subword-nmt or byte-level or metaspace"
     ):
         Preprocessing("en", bpe_kind="wordpiece")
-
-
-def test_json_round_trip(steps: Preprocessing) -> None:
-    fields = json.loads(json.dumps(steps.to_dict()))
-    assert Preprocessing.from_dict(fields) == steps
 
 
 def corpus_of(folder: Path, published: Path, **keys: object) -> DataConfig:

@@ -1,7 +1,9 @@
-"""Preprocessing: Moses and BPE, how they are undone, and agreement with published files."""
+"""Preprocessing: Moses and BPE, how they are learned and undone, and agreement with published files."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 
@@ -9,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import Preprocessing, check_codes, join_bpe, learn_bpe
+from one_layer.data.text.preprocess import Preprocessing, check_codes, count_words, join_bpe, learn_bpe
 from one_layer.data.text.vocabulary import split_tokens
 from one_layer.system.errors import UserError
 
@@ -138,7 +141,9 @@ def test_json_round_trip() -> None:
     older = {"language": "de", "tokenize": True, "lowercase": False, "codes": None}
     assert Preprocessing.from_dict(older) == Preprocessing("de", tokenize=True)
     for fields in ({}, {"language": "de"}, Preprocessing("de").to_dict() | {"tokenize": 1}):
-        with pytest.raises(UserError, match="must have exactly the fields language, tokenize, lowercase, codes"):
+        with pytest.raises(
+            UserError, match="must have the fields language, tokenize, lowercase, codes and may have normalize"
+        ):
             Preprocessing.from_dict(fields)
 
 
@@ -162,3 +167,41 @@ def test_raw_multi30k_gives_the_published_tokens(shared: Path, language: str) ->
     raw = read_lines(data / f"multi30k/test2016.{language}")[:500]
     published = read_lines(data / f"multi30k_bpe/test2016.bpe10k.{language}")[:500]
     assert Preprocessing(language, tokenize=True, lowercase=True, codes=codes).apply(raw) == published
+
+
+# Few letters, so that runs, overlaps and ties are frequent.
+WORDS = st.lists(
+    st.text("ab", min_size=1, max_size=9) | st.text("abcß", min_size=1, max_size=6), min_size=1, max_size=25
+)
+
+
+def subword_nmt(lines: list[str], merges: int) -> str:
+    from subword_nmt.learn_bpe import learn_bpe as learn
+
+    codes = io.StringIO()
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(ValueError):
+        learn(lines, codes, merges)
+    return codes.getvalue()
+
+
+@settings(deadline=None, max_examples=120)
+@given(WORDS, st.integers(1, 40))
+def test_merges_equal_those_of_subword_nmt(words: list[str], merges: int) -> None:
+    expected = subword_nmt([" ".join(words)], merges)
+    try:
+        found = learn_bpe_from_counts(count_words([" ".join(words)]), merges)
+    except UserError:
+        found = "#version: 0.2\n"
+    assert found == expected
+
+
+def test_merges_on_real_text_equal_those_of_subword_nmt(shared: Path) -> None:
+    lines = read_lines(shared / "data/iwslt14/train_sample4600.tok.de")[::6]
+    assert learn_bpe(lines, 300) == subword_nmt(lines, 300)
+
+
+def test_a_word_counts_as_often_as_it_occurs() -> None:
+    assert learn_bpe_from_counts({"low": 3, "er": 5}, 1) == "#version: 0.2\ne r</w>\n"
+    assert learn_bpe_from_counts({"low": 7, "er": 5}, 1) == "#version: 0.2\no w</w>\n"
+    with pytest.raises(UserError, match="occurs twice"):
+        learn_bpe_from_counts({"low": 1, "er": 1}, 5)

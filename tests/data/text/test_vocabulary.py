@@ -1,7 +1,8 @@
-"""Vocabularies: order, special tokens, unknown tokens, and files that keep every token."""
+"""Vocabularies: order, special tokens, unknown tokens, and files, vocab.json among them, that keep every token."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import read_lines
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, split_tokens
+from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_vocabulary_json, split_tokens
 from one_layer.system.errors import UserError
 
 ODD = ["\u2028", "\u00a0", "\ufeff", "\ufeffa", "\t", "a\rb", "\x85", "#version:", "3", "@@", "ß", "😀"]
@@ -90,6 +91,7 @@ def test_fingerprint_depends_only_on_tokens_and_their_order() -> None:
         ("a ²\n", r"line 1: 'a ²' is not"),
         ("a 2\nb 1\na 1\n", r"line 3: 'a' is already in line 1"),
         ("a 2\n<pad> 1\n", r"line 2: '<pad>' is a special token"),
+        ("a 2\nb " + "9" * 5000 + "\n", r"line 2: 'b 9{190,198}.* is not of the form"),
         ("a 2\n" + "b " * 2**19 + "\n", r"line 2: 'b b .* is not of the form"),  # in no time that grows with a square
     ],
 )
@@ -121,3 +123,55 @@ def test_fairseqs_dictionary_has_the_same_order(shared: Path) -> None:
     assert learned == sorted(learned, key=lambda item: (-item[1], item[0]))
     line = read_lines(shared / "data/iwslt14/test.bpe10k.de")[0]
     assert vocabulary.decode(vocabulary.encode(line)) == line
+
+
+KEYS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters=" \n"), min_size=1), unique=True)
+RANKED = {token: number for number, token in enumerate(SPECIALS)}
+
+
+@given(KEYS, st.randoms(), st.booleans())
+def test_ids_do_not_depend_on_the_order_in_the_file(folder: Path, tokens: list[str], random, escaped: bool) -> None:
+    ordered = [*SPECIALS, *dict.fromkeys([token for token in tokens if token not in SPECIALS] or ["word"])]
+    pairs = list(zip(ordered, range(len(ordered)), strict=True))
+    random.shuffle(pairs)
+    (folder / "vocab.json").write_text(
+        json.dumps(dict(pairs), ensure_ascii=escaped, indent=random.choice([None, 1])), "utf-8"
+    )
+    vocabulary = read_vocabulary_json(folder / "vocab.json")
+    assert vocabulary.tokens == tuple(ordered)
+    vocabulary.save(folder / "vocabulary.txt")
+    assert Vocabulary.load(folder / "vocabulary.txt") == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"<s>": 0,\n"<pad>": 1, "</s', r"cannot be read as JSON \(.*line 2 .*\); copy it again"),
+        ("[]x", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "cannot be read as JSON"),
+        ('["a", "b"]', "must be a JSON object that maps every token to its id"),
+        ('[["<s>", 0]]', "must be a JSON object that maps every token to its id"),
+        ('{"<s>": true}', "must be a JSON object that maps every token to its id"),
+        ('{"<s>": {"a": 1}}', "must be a JSON object that maps every token to its id"),
+        ("3", "must be a JSON object that maps every token to its id"),
+        ("{}", "the ids 0 to 3 are '';"),
+        (
+            json.dumps({"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}),
+            "0 to 3 are '<pad> <s> </s> <unk>'; they must be <s>",
+        ),
+        (json.dumps({"!": 0, '"': 1, "#": 2, "$": 3, "<s>": 4}), "they must be <s> <pad> </s> <unk>, as in RoBERTa's"),
+        (json.dumps({**RANKED, "a": 4, "b": 6}), "no token has the id 5; 6 tokens must have the ids 0 to 5"),
+        (json.dumps({**RANKED, "a": -1}), "must be a JSON object that maps every token to its id"),
+        (json.dumps({**RANKED, "a": 4, "b": 4}), "'b' and 'a' have the same id, 4"),
+        (json.dumps(RANKED)[:-1] + ', "a": 4, "a": 5}', "cannot be read as JSON .it has 'a' twice.; copy it again"),
+        (json.dumps(RANKED), "holds only the four special tokens"),
+        (json.dumps({**RANKED, "a b": 4}), "the token 'a b' must not be empty, nor contain a space"),
+        (json.dumps({**RANKED, "": 4}), "the token '' must not be empty"),
+        (json.dumps({**RANKED, "\ud800": 4}), "must not be empty, nor contain a space"),
+    ],
+)
+def test_invalid_files_are_named(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "vocab.json").write_text(content)
+    with pytest.raises(UserError, match=rf"vocab\.json[:,]? .*{message}" if "JSON object" not in message else message):
+        read_vocabulary_json(tmp_path / "vocab.json")

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from one_layer.data.sources.toy import lexicon
 from one_layer.data.sources.toy.clause import (
     NOTHING,
     PRONOUNS,
@@ -28,26 +29,7 @@ from one_layer.data.sources.toy.clause import (
     german_verb_last,
     join,
 )
-from one_layer.data.sources.toy.lexicon import (
-    ADJECTIVES,
-    ANIMATE,
-    CLEAR_WITHOUT_OBJECT,
-    CONJUNCTIONS,
-    DEFINITE,
-    DEFINITE_ENDINGS,
-    INDEFINITE,
-    INDEFINITE_ENDINGS,
-    INTRANSITIVE,
-    MODALS,
-    NOUNS,
-    PAST_ADVERBS,
-    PREPOSITIONS,
-    PRESENT_ADVERBS,
-    TRANSITIVE,
-    WITH_CLAUSE,
-    WITH_RECIPIENT,
-    Noun,
-)
+from one_layer.data.sources.toy.lexicon import Noun
 
 LENGTHS = range(3, 21)  # tokens per sentence in both languages, including the full stop
 SPLITS = ("train",) * 18 + ("valid", "test")  # the next sentence's split is drawn, so all splits have one distribution
@@ -83,8 +65,8 @@ def noun_phrase(draws: Draws, noun: Noun, case: str, relative: bool) -> Phrase:
     plural = case != "dative" and draws.chance(30)
     definite = draws.chance(65)
     form = "p" if plural else noun.gender
-    article = (DEFINITE if definite else INDEFINITE)[case][form]
-    ending = (DEFINITE_ENDINGS if definite else INDEFINITE_ENDINGS)[case][form]
+    article = (lexicon.DEFINITE if definite else lexicon.INDEFINITE)[case][form]
+    ending = (lexicon.DEFINITE_ENDINGS if definite else lexicon.INDEFINITE_ENDINGS)[case][form]
     stem, translation = adjective(draws, noun)
     german = join(article, stem and stem + ending, noun.german_plural if plural else noun.german)
     english = join(translation, noun.english_plural if plural else noun.english)
@@ -97,8 +79,8 @@ def adjective(draws: Draws, noun: Noun) -> tuple[str, str]:
     """Draws a German stem and its translation, which depends on the noun; both are empty in most cases."""
     if not draws.chance(30):
         return "", ""
-    stem = draws.pick(tuple(ADJECTIVES))
-    translation = ADJECTIVES[stem][noun.kind != "person"]
+    stem = draws.pick(tuple(lexicon.ADJECTIVES))
+    translation = lexicon.ADJECTIVES[stem][noun.kind != "person"]
     return (stem, translation) if translation else ("", "")
 
 
@@ -106,14 +88,14 @@ def relative_clause(draws: Draws, noun: Noun, head: Phrase) -> Phrase:
     """Adds to `head` a relative clause in which it is the subject ("der schläft") or the object ("den der mann sieht")."""
     form = "p" if head.plural else noun.gender
     who, whom = ("who", "whom") if noun.kind == "person" else ("that", "that")
-    if noun.kind in ANIMATE and draws.chance(60):
-        pronoun = Phrase(DEFINITE["nominative"][form], who, head.plural)
+    if noun.kind in lexicon.ANIMATE and draws.chance(60):
+        pronoun = Phrase(lexicon.DEFINITE["nominative"][form], who, head.plural)
         clause = replace(simple_clause(draws, relative=False), subject=pronoun)
         other, lead = clause.object, NOTHING
     else:
-        fitting = tuple(verb for verb in TRANSITIVE if noun.kind in verb.objects)
+        fitting = tuple(verb for verb in lexicon.TRANSITIVE if noun.kind in verb.objects)
         clause = modified(draws, Clause(subject(draws, relative=False), draws.pick(fitting)))
-        other, lead = clause.subject, Phrase(DEFINITE["accusative"][form], whom)
+        other, lead = clause.subject, Phrase(lexicon.DEFINITE["accusative"][form], whom)
     if not (head.shows_case or other.shows_case or other == NOTHING):
         return head  # ambiguous without case: in "die frau, die das kind sieht", either may see the other
     german = join(head.german, ",", lead.german, german_verb_last(clause), ",")
@@ -121,17 +103,17 @@ def relative_clause(draws: Draws, noun: Noun, head: Phrase) -> Phrase:
 
 
 def of_kind(kinds: Sequence[str]) -> tuple[Noun, ...]:
-    return tuple(noun for noun in NOUNS if noun.kind in kinds)
+    return tuple(noun for noun in lexicon.NOUNS if noun.kind in kinds)
 
 
 def subject(draws: Draws, relative: bool = True) -> Phrase:
     if draws.chance(25):
         return draws.pick(PRONOUNS)
-    return noun_phrase(draws, draws.pick(of_kind(ANIMATE)), "nominative", relative)
+    return noun_phrase(draws, draws.pick(of_kind(lexicon.ANIMATE)), "nominative", relative)
 
 
 def adverbial(draws: Draws) -> Phrase:
-    german, english, kinds = draws.pick(PREPOSITIONS)
+    german, english, kinds = draws.pick(lexicon.PREPOSITIONS)
     phrase = noun_phrase(draws, draws.pick(of_kind(kinds)), "dative", relative=False)
     words = f"{german} {phrase.german}".replace("in dem ", "im ")
     return Phrase(words, f"{english} {phrase.english}")
@@ -142,11 +124,11 @@ def simple_clause(draws: Draws, relative: bool = True) -> Clause:
     who = subject(draws, relative)
     kind = draws.below(10)
     if kind < 3:
-        return modified(draws, Clause(who, draws.pick(INTRANSITIVE)))
-    verb = draws.pick(TRANSITIVE if kind < 9 else WITH_RECIPIENT)
+        return modified(draws, Clause(who, draws.pick(lexicon.INTRANSITIVE)))
+    verb = draws.pick(lexicon.TRANSITIVE if kind < 9 else lexicon.WITH_RECIPIENT)
     noun = draws.pick(of_kind((draws.pick(verb.objects),)))
     clause = Clause(who, verb, noun_phrase(draws, noun, "accusative", relative))
-    if verb in WITH_RECIPIENT:
+    if verb in lexicon.WITH_RECIPIENT:
         recipient = noun_phrase(draws, draws.pick(of_kind(("person",))), "dative", relative=False)
         clause = replace(clause, recipient=recipient)
     return modified(draws, clause)
@@ -158,9 +140,9 @@ def modified(draws: Draws, clause: Clause) -> Clause:
     if tense < 3:
         clause = replace(clause, past=True)
     elif tense < 5:
-        clause = replace(clause, modal=draws.pick(MODALS))
+        clause = replace(clause, modal=draws.pick(lexicon.MODALS))
     if draws.chance(30):
-        clause = replace(clause, adverb=draws.pick(PAST_ADVERBS if clause.past else PRESENT_ADVERBS))
+        clause = replace(clause, adverb=draws.pick(lexicon.PAST_ADVERBS if clause.past else lexicon.PRESENT_ADVERBS))
     if draws.chance(20 if clause.object == NOTHING else 10):
         clause = replace(clause, place=adverbial(draws))
     return replace(clause, negated=clause.object.definite and not clause.adverb.before_verb and draws.chance(12))
@@ -194,7 +176,7 @@ def question_word(draws: Draws) -> tuple[str, str]:
     if asked == 1:
         clause = replace(clause, place=NOTHING)
     else:
-        verb = draws.pick(CLEAR_WITHOUT_OBJECT)
+        verb = draws.pick(lexicon.CLEAR_WITHOUT_OBJECT)
         word = ("wen", "whom") if draws.pick(verb.objects) == "person" else ("was", "what")
         clause = modified(draws, Clause(clause.subject, verb))
     german, english = german_main(clause, front=""), english_clause(clause, inverted=True)
@@ -204,7 +186,7 @@ def question_word(draws: Draws) -> tuple[str, str]:
 def subordination(draws: Draws) -> tuple[str, str]:
     """Draws a main clause and a subordinate clause, in either order."""
     main, side = simple_clause(draws, relative=False), simple_clause(draws, relative=False)
-    german, english = draws.pick(CONJUNCTIONS)
+    german, english = draws.pick(lexicon.CONJUNCTIONS)
     german, english = f"{german} {german_verb_last(side)}", f"{english} {english_clause(side)}"
     if draws.chance(40):
         return f"{german} , {german_main(main, front='')} .", f"{english} , {english_clause(main)} ."
@@ -213,7 +195,7 @@ def subordination(draws: Draws) -> tuple[str, str]:
 
 def reported(draws: Draws) -> tuple[str, str]:
     """Draws a sentence of the form "somebody says, believes or knows that ..."."""
-    main = Clause(subject(draws, relative=False), draws.pick(WITH_CLAUSE), past=draws.chance(30))
+    main = Clause(subject(draws, relative=False), draws.pick(lexicon.WITH_CLAUSE), past=draws.chance(30))
     side = simple_clause(draws, relative=False)
     german = f"{german_main(main)} , dass {german_verb_last(side)} ."
     return german, f"{english_clause(main)} that {english_clause(side)} ."

@@ -146,11 +146,8 @@ NO_ADVERB = Adverb("", "", False)
 PRESENT_ADVERBS = (Adverb("heute", "today", False), Adverb("jetzt", "now", False), Adverb("oft", "often", True))
 PAST_ADVERBS = (Adverb("heute", "today", False), Adverb("gestern", "yesterday", False), Adverb("oft", "often", True))
 
-PREPOSITIONS = (
-    ("in", "in", ("place",)),
-    ("auf", "on", ("furniture",)),
-    ("mit", "with", ANIMATE),
-)  # all take the dative
+# All take the dative.
+PREPOSITIONS = (("in", "in", ("place",)), ("auf", "on", ("furniture",)), ("mit", "with", ANIMATE))
 CONJUNCTIONS = (("weil", "because"), ("wenn", "when"), ("obwohl", "although"))
 
 # case: {gender, or p for plural: form}; the dative plural never occurs

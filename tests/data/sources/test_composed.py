@@ -1,13 +1,16 @@
-"""Parts that are held out of one file: disjoint, complete, and the same whatever else the file has."""
+"""Sources made of others: parts that are held out of one file, and several corpora as one training text."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from one_layer.data.config import DataConfig
+from one_layer.data.loading import load
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Source, TableFiles
 from one_layer.system.errors import UserError
@@ -49,7 +52,7 @@ def test_a_training_text_without_a_line_is_refused(tmp_path: Path, task: str) ->
     """A header alone, or a file whose only line is held out."""
     keys = {"translation": {"source": "tsv"}, "classification": {"source": "labelled", "labels": "from_train"}}[task]
     given = {"columns": "de,en", "directory": str(tmp_path), "valid": "dev.tsv", "tests": (), **keys}
-    only = next(line for line, _ in PAIRS if opened(tmp_path, PAIRS).part(line) == "valid")  # type: ignore[attr-defined]
+    only = parts(opened(tmp_path, PAIRS))["valid"][0][0]
     for name, lines in {"all": "", "one": f"{only}\tyes\n", "dev": "a\tyes\n"}.items():
         (tmp_path / f"{name}.tsv").write_text(f"de\ten\n{lines}")
     held_out = DataConfig(**given | {"train": "one.tsv", "valid": "valid", "held_out": 0.1})  # type: ignore[arg-type]
@@ -101,7 +104,7 @@ def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
     for name, source in (("valid", "plain"), ("test", "tsv")):
         with pytest.raises(UserError, match=rf"data.train='{name}' is the name of a part that data.held_out takes out"):
             DataConfig(source=source, directory="there", train=name, held_out=0.1, columns="1,2" * (source == "tsv"))
-    with pytest.raises(UserError, match=r"data.held_out is for text sources only"):
+    with pytest.raises(UserError, match=r"data.held_out=0.1 has no effect with data.source='toy'"):
         DataConfig(held_out=0.1)
 
 
@@ -111,10 +114,8 @@ def test_lines_that_the_model_reads_alike_are_in_one_part(tmp_path: Path) -> Non
         found = parts(opened(tmp_path, pairs, lowercase=lowercase))
         read = [{source.lower() for source, _ in part} for part in found.values()]
         assert (sum(map(len, read)) == 300) == lowercase
-    assert all(
-        opened(tmp_path, pairs, lowercase=True).part(low) == opened(tmp_path, pairs).part(low)
-        for _, low in [(a, a.lower()) for a, _ in pairs]
-    )
+    low = [(each.lower(), "x") for each, _ in pairs]
+    assert parts(opened(tmp_path, low, lowercase=True)) == parts(opened(tmp_path, low))
 
 
 def test_lines_that_have_the_same_words_are_in_one_part(tmp_path: Path) -> None:
@@ -123,3 +124,89 @@ def test_lines_that_have_the_same_words_are_in_one_part(tmp_path: Path) -> None:
         found = parts(opened(tmp_path, pairs, tokenize=tokenize))
         read = [{source.replace(" ,", ",") for source, _ in part} for part in found.values()]
         assert (sum(map(len, read)) == 300) == tokenize
+
+
+TABLE, FILES = 100, 30  # pairs
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table without a header, one with the sides the other way round, and a pair of files."""
+    path = tmp_path_factory.mktemp("corpora")
+    (path / "a.tsv").write_text("".join(f"a{line}\tA{line}\n" for line in range(TABLE)))
+    (path / "c.csv").write_text("de,en\n" + "".join(f"C{line},c{line}\n" for line in range(7)))
+    (path / "b.en").write_text("".join(f"b{line}\n" for line in range(FILES)))
+    (path / "b.de").write_text("".join(f"B{line}\n" for line in range(FILES)))
+    return path
+
+
+def config(corpora: Path, **keys: Any) -> DataConfig:
+    own = {"source": "tsv", "train": "a.tsv,b", "columns": "1,2;", "source_language": "en", "target_language": "de"}
+    return DataConfig(directory=str(corpora), **(own | {"valid": "b", "tests": ()} | keys))
+
+
+def mixed(given: DataConfig) -> list[tuple[str, str]]:
+    source = ParallelReader().open(given)
+    return list(zip(*source.lines(source.train), strict=True))
+
+
+@pytest.mark.parametrize("mix", ["", "1:1", "2:1", "1:2.5", "1:100"])
+def test_every_pair_is_there_and_each_corpus_has_its_share(corpora: Path, mix: str) -> None:
+    found = Counter(mixed(config(corpora, mix=mix)))
+    sizes = {"a": TABLE, "b": FILES}
+    assert {source for source, _ in found} == {f"{name}{line}" for name, size in sizes.items() for line in range(size)}
+    assert all(source.upper() == target for source, target in found)
+    given = {name: [count for pair, count in found.items() if pair[0][0] == name] for name in sizes}
+    assert all(max(counts) - min(counts) <= 1 for counts in given.values()), "no pair of a corpus comes more often"
+    if mix:
+        first, second = map(float, mix.split(":"))
+        assert sum(given["a"]) / sum(given["b"]) == pytest.approx(first / second, rel=0.02)
+    else:
+        assert set(found.values()) == {1}
+
+
+def test_each_corpus_has_its_own_columns(corpora: Path) -> None:
+    found = mixed(config(corpora, train="a.tsv,c.csv,b", columns="1,2;en,de;"))
+    assert len(found) == TABLE + 7 + FILES
+    assert all(source.upper() == target for source, target in found)
+
+
+def test_what_is_held_out_is_in_no_corpus_and_is_not_repeated(corpora: Path) -> None:
+    given = config(corpora, mix="1:1", held_out=0.1, valid="valid", tests=("test",))
+    source = ParallelReader().open(given)
+    parts_read = {name: list(source.read(name)[0]) for name in ("valid", "test")}
+    trained = {line for line, _ in mixed(given)}
+    for lines in parts_read.values():
+        assert len(set(lines)) == len(lines) > 0
+        assert not trained & set(lines)
+    assert {line[0] for lines in parts_read.values() for line in lines} == {"a", "b"}
+    assert len(trained) + sum(map(len, parts_read.values())) == TABLE + FILES
+
+
+def test_one_vocabulary_is_made_of_all_and_a_store_knows_the_shares(corpora: Path, tmp_path: Path) -> None:
+    stores = [load(config(corpora, mix=mix, store=str(tmp_path), joined_vocabulary=True)) for mix in ("1:1", "2:1")]
+    for corpus in stores:
+        assert {"a5", "A5", "b7", "B7"} <= set(corpus.source_vocabulary.tokens)
+    assert len(stores[0].train.source) == 2 * TABLE
+    assert len(stores[1].train.source) == TABLE + TABLE // 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"mix": "1"}, "data.mix='1' must have a number above 0 for each"),
+        ({"mix": "1:0"}, "data.mix='1:0' must"),
+        ({"mix": "a:b"}, "data.mix='a:b' must"),
+        ({"mix": "nan:1"}, "data.mix='nan:1' must"),
+        ({"train": "a.tsv", "columns": "1,2", "mix": "1"}, "data.mix='1' must"),
+        ({"train": "a.tsv,"}, "data.train='a.tsv,' must be different names"),
+        ({"train": "b,b"}, "data.train='b,b' must be different names"),
+        ({"columns": "1,2;1,2;1,2"}, "3 groups for 2 corpora"),
+        ({"columns": "1,2;1"}, "data.columns='1' must name two columns"),
+        ({"mix": "9999999:1"}, "data.mix asks for"),
+        ({"train": "a.tsv,none"}, "none.en does not exist"),
+    ],
+)
+def test_what_is_no_mixture_is_refused(corpora: Path, keys: dict[str, str], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        load(config(corpora, **keys))
