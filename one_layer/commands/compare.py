@@ -19,7 +19,9 @@ import math
 import os
 import shlex
 import statistics
-from collections.abc import Iterable
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +30,7 @@ import numpy as np
 from one_layer.cli.command import parser_of, positive
 from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record, found_runs
+from one_layer.runs.collection import opened
 from one_layer.runs.convergence import merit
 from one_layer.runs.paths import SWEEP_FILE, RunPaths
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
@@ -164,22 +167,33 @@ def main(argv: list[str]) -> None:
         "--lines", type=positive, default=3, help="of two runs: lines in each list (default: %(default)s)"
     )
     parser.add_argument("--csv", type=Path, help="of two runs: a file for all lines, with their scores")
+    parser.add_argument("--text", help="of two runs: the folder where their text lies now (data.directory)")
     arguments = parser.parse_args(argv)
     first, second = named(arguments.first), named(arguments.second)
     if len(first) == len(second) == 1:
-        print(_two(first[0], second[0], arguments.lines, arguments.csv))
-    elif arguments.csv:
-        raise UserError(f"--csv={arguments.csv} is for the lines of two runs; leave it out, or give two runs")
+        with _folder(arguments.first, first[0]) as one, _folder(arguments.second, second[0]) as other:
+            print(_two((first[0], second[0]), (one, other), arguments))
+    elif only := next((f"--{name}={value}" for name in ("csv", "text") if (value := vars(arguments)[name])), None):
+        raise UserError(f"{only} is for the lines of two runs; leave it out, or give two runs")
     else:
         print(table(compare(first, second)))
 
 
-def _two(first: Record, second: Record, most: int, csv: Path | None) -> str:
+@contextmanager
+def _folder(word: str, record: Record) -> Iterator[Path]:
+    """The folder of a run; of one in a collection, while it is unpacked."""
+    with opened(word) as places:
+        inside = [place for place in places if place.root != Path() and place.shown in record.folder.parents]
+        yield inside[0].root / record.folder.relative_to(inside[0].shown) if inside else record.folder
+
+
+def _two(records: tuple[Record, Record], folders: tuple[Path, Path], arguments: Namespace) -> str:
     from one_layer.commands.compare_two import as_text, compare_two, lines_as_csv  # late: it imports JAX
 
-    if first.folder.resolve() == second.folder.resolve():
-        raise UserError(f"{first.folder} and {second.folder} are the same run; give two runs")
-    compared = compare_two(first, second)
-    if csv:
-        write_atomically(csv, lines_as_csv(compared.tests))
-    return as_text(compared, most)
+    one, other = (record.folder for record in records)
+    if one.resolve() == other.resolve():
+        raise UserError(f"{one} and {other} are the same run; give two runs")
+    compared = compare_two(records, folders, arguments.text)
+    if arguments.csv:
+        write_atomically(arguments.csv, lines_as_csv(compared.tests))
+    return as_text(compared, arguments.lines)

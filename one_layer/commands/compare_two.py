@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_layer.data.corpus import Split
@@ -13,7 +15,10 @@ from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.paths import read_object
+from one_layer.runs.settings import resolve
 from one_layer.system.errors import UserError, counted
+from one_layer.system.removed import without_removed
 from one_layer.tasks.protocol import FEWEST, Paired
 
 _NEAR = 0.005  # of a BLEU: files are of a result if their score is that of the result
@@ -38,9 +43,9 @@ class Compared(NamedTuple):
     tests: list[Lines]
 
 
-def compare_two(*records: Record) -> Compared:
-    """The whole comparison."""
-    found = list(_compared_lines(records))
+def compare_two(records: tuple[Record, Record], folders: tuple[Path, Path], text: str | None = None) -> Compared:
+    """The whole comparison. `folders` have the hypotheses of the two runs; `text` is where their text lies, if not where it was."""
+    found = list(_compared_lines(records, folders, text))
     sentences = [f"{record.folder} has not finished." for record in records if not record.result]
     sentences += [each for each in found if isinstance(each, str)]
     tables = [keys(*records), scores(*records), costs(*records)]
@@ -58,33 +63,35 @@ def as_text(compared: Compared, most: int) -> str:
     return "\n\n".join([*parts, *(part for found in compared.tests for part in _described(found, most))])
 
 
-def _compared_lines(records: Sequence[Record]) -> Iterator[Lines | str]:
+def _compared_lines(
+    records: tuple[Record, Record], folders: tuple[Path, Path], text: str | None
+) -> Iterator[Lines | str]:
     """The lines of each test set that both runs have scored; or a sentence why a test set, or none, can be compared line by line."""
     tests = [record.result.get("test", {}) for record in records]
     for name in [name for name in tests[0] if name in tests[1]]:
         try:
-            yield _lines(name, records)
+            yield _lines(name, records, tuple(map(RunFolder, folders)), text)
         except UserError as error:
             yield f"The lines of {name} are not compared: {error}."
 
 
-def _lines(name: str, records: Sequence[Record]) -> Lines:
+def _lines(name: str, records: tuple[Record, Record], folders: tuple[RunFolder, ...], text: str | None) -> Lines:
     prints = {record.result.get("data", {}).get(name) for record in records}
     if len(prints) > 1:
         raise UserError("the test sets of the two runs have other lines")
     if records[0].task != records[1].task:
         raise UserError(f"one run is of the task {records[0].task}, the other of {records[1].task}")
-    folders = [RunFolder(record.folder) for record in records]
     files = [folder.hypotheses_file(name) for folder in folders]
     if missing := [record.folder for record, file in zip(records, files, strict=True) if not file.is_file()]:
         raise UserError(
-            f"{missing[0]} has no {files[0].name}; collections have no hypotheses, nor have language models"
+            f"{missing[0]} has no {files[0].name}; collections of older versions have none, nor have language models"
         )
     first, second = map(read_lines, files)
-    run, assets = folders[0].read_config(), folders[0].assets()
-    corpus = run.task.scored_corpus(run.data, assets, name)
+    run, assets = resolve(without_removed(read_object(folders[0].config_file))), folders[0].assets()
+    data = replace(run.data, directory=text or run.data.directory)
+    corpus = run.task.scored_corpus(data, assets, name)
     if prints != {None} and {fingerprints(corpus)[name]} != prints:
-        raise UserError(f"the text in {run.data.directory or run.data.source} is no longer that of the results")
+        raise UserError(f"the text in {data.directory or data.source} is no longer that of the results")
     split = corpus.tests[name]
     if not len(first) == len(second) == len(split):
         raise UserError(f"there are {len(split):,} lines, but {len(first):,} and {len(second):,} hypotheses")

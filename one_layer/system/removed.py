@@ -36,6 +36,17 @@ def without_idle(section: str, values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not is_idle(name, value)}
 
 
+def without_removed(config: dict[str, Any]) -> dict[str, Any]:
+    """A run's config without keys that are gone: for what reads its text again, and no model."""
+
+    def left(section: str, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {name: value for name, value in values.items() if f"{section}.{name}" not in REMOVED}
+
+    return {section: left(section, values) for section, values in config.items()}
+
+
 def refuse_removed(keys: Iterable[str]) -> None:
     """Raises: UserError for the first of these dotted names that is gone."""
     for key in keys:

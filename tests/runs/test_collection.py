@@ -82,6 +82,11 @@ def test_two_runs_of_a_collection_are_compared_line_by_line(folders, collected, 
     assert "and 8 are equally good" in said, said
 
 
+def test_the_text_of_compared_runs_may_lie_elsewhere(collected, tmp_path):
+    with pytest.raises(UserError, match=r"--text=here is for the lines of two runs; leave it out, or give two runs"):
+        compare.main([str(collected), str(collected), "--text=here"])
+
+
 @pytest.mark.parametrize(("inside", "pattern"), [("", "."), ("plain", "."), ("sweep", ".."), ("plain", "../**")])
 def test_runs_may_be_named_from_the_folder_that_one_is_in(folders, tmp_path, monkeypatch, inside, pattern):
     monkeypatch.chdir(folders / inside)
