@@ -18,6 +18,7 @@ The argument is DIRECTION, and may go on with a size, and with a control, for in
 | `en_de`, `de_en` | width 304, feed-forward width 608, 2+2 layers | 0.74 MB |
 | `..._large` | width 448, feed-forward width 896 | 1.45 MB |
 | `..._dense` | its control: dense, trained in 4 bits, with a narrower layer of its own for each depth | the same |
+| `..._shared` | its control: one *trained* layer for all depths of a stack, in 4 bits | the same |
 | `..._one_size` | its control: the random weights of a matrix have one size, so that nothing of them is random but the signs | the same |
 
 The sweeps are `both`, `both_large`, `controls` and `controls_large` (three seeds of both directions with their controls) and `seeds` (the
@@ -36,16 +37,17 @@ SEEDS = (1, 2, 3)
 
 
 class Size(NamedTuple):
-    """Width and learning rate of signs, and of the dense control, whose file has about the same bytes in 4 bits."""
+    """Widths and learning rates of signs and of the controls that train weights in 4 bits, whose files have about the same bytes."""
 
     d_model: int
     lr: float
     dense_d_model: int
-    dense_lr: float
+    shared_d_model: int
+    trained_lr: float
 
 
-SIZES = {"": Size(304, 4e-3, 152, 5e-3), "_large": Size(448, 3e-3, 228, 4e-3)}
-CONTROLS = ("", "_dense", "_one_size")
+SIZES = {"": Size(304, 4e-3, 152, 188, 5e-3), "_large": Size(448, 3e-3, 228, 284, 4e-3)}
+CONTROLS = ("", "_dense", "_shared", "_one_size")
 
 
 def _both(size: str, *controls: str) -> Sweep:
@@ -88,14 +90,16 @@ def _set_text(config: ConfigDict, direction: str) -> None:
 
 def _set_model(config: ConfigDict, size: Size, control: str) -> None:
     model = config.model
-    dense = control == "_dense"
-    model.weights, model.d_model = ("dense", size.dense_d_model) if dense else ("one_layer", size.d_model)
-    config.optim.lr = size.dense_lr if dense else size.lr
+    trained = {"_dense": size.dense_d_model, "_shared": size.shared_d_model}.get(control)
+    model.weights, model.d_model = ("dense", trained) if trained else ("one_layer", size.d_model)
+    config.optim.lr = size.trained_lr if trained else size.lr
     model.ffn, model.heads = 2 * model.d_model, 4
     model.encoder_layers = model.decoder_layers = 2
     model.shared_embedding, model.dtype, model.dropout = True, "bfloat16", 0.0
-    if dense:
+    if trained:
         model.trained_precision, model.vector_precision = "int4", "int8"
+        if control == "_shared":
+            model.sharing, model.gains = "weights", "columns"
         return
     model.embedding = "masked"
     common.set_random_weights(model)
