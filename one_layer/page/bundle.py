@@ -15,7 +15,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 _IMPORT = re.compile(r'^import (?:\* as (?P<all>\w+)|\{(?P<names>[^}]*)\}) from "(?P<path>\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?:(?:async )?function\*?|class|const) (\w+)", re.M)
-_COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n", re.M | re.S)  # a page needs none of them
+_NEEDLESS = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)?\n", re.M | re.S)  # comments and empty lines
 
 
 def bundle(entry: str) -> str:
@@ -25,7 +25,7 @@ def bundle(entry: str) -> str:
     while waiting:
         path = waiting.pop()
         if path not in sources:
-            sources[path] = _COMMENT.sub("", (FOLDER / path).read_text(encoding="utf-8"))
+            sources[path] = _NEEDLESS.sub("", (FOLDER / path).read_text(encoding="utf-8"))
             graph[path] = [_resolved(path, found["path"]) for found in _IMPORT.finditer(sources[path])]
             waiting += graph[path]
     order = TopologicalSorter(graph).static_order()
