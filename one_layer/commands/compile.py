@@ -23,12 +23,12 @@ from one_layer.ahead.contents import contents
 from one_layer.ahead.prediction import predict
 from one_layer.ahead.programs import PROGRAMS, compiled
 from one_layer.cli.command import parser_of, positive
+from one_layer.cli.config_files import config_of
 from one_layer.data.config import STREAMS
 from one_layer.data.text.streams import check_output, write_content
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
 from one_layer.runs.settings import RunConfig, resolve
-from one_layer.sweeps.plan import config_of
 from one_layer.system.cuda_graphs import keep_loops_on_gpu
 from one_layer.system.errors import UserError
 
@@ -93,7 +93,7 @@ def _too_much(found: dict[str, Any]) -> str:
 
 
 def _run(config: str, words: list[str]) -> RunConfig:
-    made = config_of(config, words)
+    made, _ = config_of(config, words)
     if not made.data.directory and made.data.source not in ("toy", "tfds"):
         made.data.directory = "."  # no text is read
     return resolve(made.to_dict())

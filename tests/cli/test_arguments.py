@@ -7,12 +7,13 @@ import os
 import sys
 
 import pytest
-from absl import flags
 
 import one_layer
 import one_layer.__main__
 from configs import common
-from one_layer.cli import modes, options
+from one_layer.cli import modes
+from one_layer.cli.given import Given
+from one_layer.cli.overrides import keys_given
 from one_layer.commands import COMMANDS
 from one_layer.data.config import DataConfig
 from one_layer.runs.paths import RunPaths
@@ -26,28 +27,23 @@ FILES = {"train.de": "ein\nzwei\ndrei\n", "train.en": "one\ntwo\nthree\n", "vali
 FILES |= {"test.de": "drei\n", "test.en": "three\n"}
 PARTS = ("train", "valid", "test")
 
-# ml_collections loads a config in a way that Python is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:coroutine")
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "--config is missing; give one of configs/"),
-        (["--config.data.seed=1"], "--config.data.seed needs --config; give one of configs/"),
+        (["--config.data.seed=1"], "--config.data.seed=1 needs --config; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
-        (
-            ["swep", TOY],
-            "unexpected argument 'swep'; give every option as --name=value, and a command, if any, as the first word: sweep,",
-        ),
-        ([TOY, "--mdoe=train"], "Unknown command line flag 'mdoe'. Did you mean: mode"),
+        ([TOY, "--mdoe=train"], "--mdoe is unknown; did you mean --mode?"),
         (
             [TOY, "--mode=tarin"],
             "--mode=tarin is unknown; known are train, evaluate, export, page, inspect, report, collect, keys, translate, classify",
         ),
         (
             ["--config=configs/toyy.py"],
-            "the config cannot be loaded: [Errno 2] No such file or directory: 'configs/toyy.py'",
+            "--config=configs/toyy.py is no Python file; see configs/ for the existing ones",
         ),
         ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"),
         (
@@ -55,12 +51,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:corout
             "give best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_ and one of tiny",
         ),
         ([MULTI30K], "data.directory is empty: give the folder with the parallel text files"),
-        ([TOY, "--config.model.kep=0.3"], "unknown config key 'kep'; did you mean 'keep'?"),
+        ([TOY, "--config.model.kep=0.3"], "unknown key model.kep in the config; did you mean model.keep?"),
         ([TOY, "--gpu"], "--gpu is unknown, and not needed: what JAX finds is used"),
         ([TOY, "--device=cuda"], "--device is unknown, and not needed: what JAX finds is used"),
         ([TOY, "--config.model.pruned=0.3"], "the key model.pruned is gone; version 0.3.0 is the last that reads it"),
-        ([TOY, "--config.modell.keep=0.3"], "unknown config key 'modell'; did you mean 'model'?"),
-        ([TOY, "--config.train.zzqx=1"], "unknown config key 'zzqx'; configs/common.py declares all keys"),
+        ([TOY, "--config.modell.keep=0.3"], "unknown key modell.keep in the config; did you mean model.keep?"),
+        ([TOY, "--config.train.zzqx=1"], "unknown key train.zzqx in the config; configs/common.py declares all keys"),
         ([TOY, "--config.train.updates=many"], "--config.train.updates=many: it takes a whole number"),
         ([TOY, "--config.train.updates=2.5"], "--config.train.updates=2.5: it takes a whole number"),
         ([TOY, "--config.optim.lr=fast"], "--config.optim.lr=fast: it takes a number"),
@@ -103,6 +99,12 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ["swep", TOY],
+            "unexpected argument 'swep'; give every option as --name=value, and a command, if any, as the first word: sweep,",
+        ),
+        (["-mode=keys"], "-mode is unknown; did you mean --mode?"),
+        (["--mode=keys", "extra"], "extra needs --config"),
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
         (
@@ -199,9 +201,8 @@ def test_the_help_names_every_command():
     assert all(f" {name}" in one_layer.__main__.__doc__.replace("\n", " ") for name in COMMANDS)
 
 
-def test_every_flag_is_used_by_a_mode():
-    own = {flag.name for flag in flags.FLAGS.flags_by_module_dict()["one_layer.cli.options"]} - {"mode", "version"}
-    assert own - {name for name in own if name.startswith("config.")} == set(modes.NAMES)
+def test_every_option_is_used_by_a_mode():
+    assert sorted(vars(Given.by([]).options).keys() - {"mode", "version"}) == modes.NAMES
 
 
 def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(cli, monkeypatch, tmp_path):
@@ -209,20 +210,16 @@ def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(
     monkeypatch.setenv("HOME", str(tmp_path))
     here = common.get_config().to_dict()
     keys = [name for name, value in flatten(here).items() if isinstance(value, str) and name != "data.delimiter"]
-    of_text = [name for name in modes.NAMES if flags.FLAGS[name].flag_type() in ("string", "multi string")]
-    names = [name for name in of_text if name not in ("config", "distributed")]
+    names = ["workdir", "ticket", "note", "checkpoint", "split", "input", "output", "runs"]
     found = {}
 
-    def look(argv):
-        given = {name: flags.FLAGS[name].value for name in names}
-        found.update(given | {"ticket": given["ticket"][0]} | flatten(options.CONFIG.value.to_dict()))
+    def look(words):
+        given = Given.by(words)
+        found.update(vars(given.options) | {"ticket": given.ticket} | flatten(given.config))
         sys.exit(0)
 
     monkeypatch.setattr(one_layer.__main__, "main", look)
-    assert {"workdir", "ticket", "input", "output", "runs"} <= set(names) and {
-        "data.directory",
-        "train.init_from",
-    } <= set(keys)
+    assert {"data.directory", "train.init_from"} <= set(keys)
     words = [f"--{name}=~/x" for name in names] + [f"--config.{name}=~/x" for name in keys]
     assert cli("--config=configs/common.py", *words, "--config.data.tests=('~/x',)")[0] == 0
     assert {name: found[name] for name in (*names, *keys)} == dict.fromkeys((*names, *keys), f"{tmp_path}/x")
@@ -237,8 +234,7 @@ def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(
 def test_no_command_of_the_documents_has_an_option_without_effect():
     for words in each_command():
         if any(word.endswith(("main.py", "one_layer")) for word in words) and not set(words) & set(COMMANDS):
-            given = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
-            modes.check(given.pop("mode", "train"), [name for name in given if not name.startswith("config.")])
+            modes.chosen(Given.by([word for word in words if word.startswith("--") and not keys_given([word])]))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from tests.training.test_train import disturbed
 
 TOY = "--config=configs/toy.py"
 
-# ml_collections loads a config in a way that Python is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:coroutine")
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
 
 
 @pytest.fixture(scope="module")
