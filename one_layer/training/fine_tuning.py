@@ -32,7 +32,6 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.other_function import other_function
 
 Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
@@ -43,11 +42,16 @@ _SAME = (
     "rotary_base",
 )
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
+# Keys that change nothing of what arrays compute after training.
+_OF_TRAINING = {
+    *("score_init", "remat", "layerdrop"),
+    *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
+}
 # Keys that decide neither which arrays a model has nor their shapes.
 _FREE = {
-    *("selection", "keep", "threshold", "dynamic_scale", "coats", "score_init", "scale_by_keep"),
-    *("dtype", "remat", "trained_precision", "vector_precision", "layerdrop"),
-    *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
+    *_OF_TRAINING,
+    *("selection", "keep", "threshold", "dynamic_scale", "coats", "scale_by_keep"),
+    *("dtype", "trained_precision", "vector_precision"),
 }
 _TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
@@ -121,7 +125,8 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         )
     if unknown := left - set(reshaped):
         report.append(f"not taken over: {_listed(unknown)}")
-    report += other_function(model, source.config, taken)
+    if others := _others(model, source, _OF_TRAINING):
+        report.append(f"settings by which the same arrays may compute other numbers: {others}")
     if run.data.bpe_merges:
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
