@@ -140,9 +140,8 @@ class _Population:
                 self._update(stack)
         if self._interrupted is not None:
             raise self._interrupted
-        if self._interruption.signal and len(self._finished) + len(self._failed) < len(
-            self._courses
-        ):  # not all were begun
+        ended = len(self._finished) + len(self._failed)
+        if self._interruption.signal and ended < len(self._courses):  # not all were begun
             raise Interrupted(self._interruption.signal, 0)
         return self._failed
 
