@@ -79,17 +79,13 @@ def main(argv: list[str]) -> None:
     for each in found:
         _print_largest(each)
         if not each["fits"]:
-            print(_too_much(each))
+            print(
+                f"{each['target']}, mesh {each['mesh']}, {each['max_tokens']:,} tokens: "
+                f"{_mb(each['peak_bytes'] - each['chip_bytes'])} too much; lower data.max_tokens, raise optim.accumulate or mesh.model, "
+                "set model.remat, or give more devices"
+            )
     if arguments.output:
         write_content(arguments.output, (json.dumps(found, indent=1) + "\n").encode())
-
-
-def _too_much(found: dict[str, Any]) -> str:
-    more = _mb(found["peak_bytes"] - found["chip_bytes"])
-    return (
-        f"{found['target']}, mesh {found['mesh']}, {found['max_tokens']:,} tokens: {more} too much; lower data.max_tokens, raise "
-        "optim.accumulate or mesh.model, set model.remat, or give more devices"
-    )
 
 
 def _run(config: str, words: list[str]) -> RunConfig:
