@@ -6,7 +6,6 @@ import argparse
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from one_layer.cli.config_files import config_of
@@ -21,42 +20,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """`options` has the value of each option; `present` are the names of those that are given; `words` give keys of the config."""
+    """`options` has the value of each option, and `present` the names of those that are given.
+
+    `config` is the config, as nested plain values, if there is one; `overrides` are the keys that the words give, by dotted names.
+    """
 
     options: argparse.Namespace
-    present: tuple[str, ...]
-    words: tuple[str, ...] = ()
+    present: list[str]
+    config: dict[str, Any] | None
+    overrides: dict[str, Any]
 
     @classmethod
     def by(cls, words: Sequence[str], documentation: str | None = None) -> Given:
-        """What these words give; help shows the `documentation`. Raises: UserError for words that mean nothing."""
+        """What these words give; help shows the `documentation`. Raises: UserError for words or a config that mean nothing."""
         options, rest = parser(documentation).parse_known_args(words)
-        present = tuple(name for name in vars(options) if any(word.split("=")[0] == f"--{name}" for word in words))
+        present = [name for name in vars(options) if any(word.split("=")[0] == f"--{name}" for word in words)]
         for word in rest:
-            if word.startswith("-") and not keys_given([word]):
+            if word.startswith("--") and not keys_given([word]):
                 raise _unknown(word.partition("=")[0], list(vars(options)))
-        if rest and not options.config:
+        if options.config:
+            config, overrides = config_of(options.config, rest)
+            return cls(options, present, config.to_dict(), overrides)
+        if rest:
             raise UserError(
                 f"{rest[0]} needs --config; give one of configs/, for instance --config=configs/text.py:signs_mini"
             )
-        return cls(options, present, tuple(rest))
-
-    @cached_property
-    def _configured(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        if not self.options.config:
-            return None, {}
-        config, overrides = config_of(self.options.config, self.words)
-        return config.to_dict(), overrides
-
-    @property
-    def config(self) -> dict[str, Any] | None:
-        """The config, as nested plain values; None if there is none. Raises: UserError if it cannot be loaded."""
-        return self._configured[0]
-
-    @property
-    def overrides(self) -> dict[str, Any]:
-        """The keys of the config that the command line gives, by their dotted names."""
-        return self._configured[1]
+        return cls(options, present, None, {})
 
     def needed(self, name: str, what: str) -> str:
         """The value of an option. Raises: UserError if it is not given, with `what` to give."""
@@ -79,8 +68,7 @@ class Given:
 
     def model(self) -> TrainedModel:
         """The model of the ticket or checkpoint. If a config is given, its section `evaluation` replaces the model's."""
-        config, overrides = self._configured
-        mesh = {name.removeprefix("mesh."): value for name, value in overrides.items() if name.startswith("mesh.")}
+        mesh = {name.removeprefix("mesh."): value for name, value in self.overrides.items() if name.startswith("mesh.")}
         if self.ticket:
             from one_layer.tickets import restore_ticket
 
@@ -93,10 +81,10 @@ class Given:
             from one_layer.runs.restore import restore_run
 
             found = restore_run(self.run_folder(), self.options.checkpoint, mesh)
-        if config is not None:
+        if self.config is not None:
             from one_layer.runs.rescoring import rescored
 
-            found = rescored(found, config, overrides)
+            found = rescored(found, self.config, self.overrides)
         if self.options.engine == "jax":
             return found
         from one_layer.importers.ctranslate2 import searching

@@ -14,9 +14,8 @@ from one_layer.system.removed import IDLE, refuse_removed
 
 Record = TypeVar("Record")
 
-_LARGEST = (
-    10**18
-)  # of any number: larger ones mean nothing, and do not fit the integers and floats that compute with them
+_LARGEST = 10**18  # of any number: larger ones mean nothing, and do not fit what computes with them
+_hints = cache(get_type_hints)
 
 # Where files of the text lie. A run recognises its text by the content.
 PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.translations")
@@ -60,11 +59,6 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
             shown = f"{value!r}" if isinstance(value, float) else "a number of more than 18 digits"
             raise UserError(f"{section}.{name} is {shown}; it takes a number from -10**18 to 10**18")
     return kind(**values)
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _meant(value: Any, hint: Any) -> Any:

@@ -90,11 +90,15 @@ def opened(
         with processes.leader_first("text"):  # it may store the text
             if known is None or (resumed and not _made_with(known, folder.assets())):
                 known = read_corpus(taught(run, folder, teacher), folder, resumed, source, teacher)
-            run, corpus, chosen = _of_its_text(run, known) if by_text else (run, known, [])
+            corpus = known
+            chosen: list[str] = []
+            if by_text:
+                run, chosen = with_length(run, known)
+                corpus = run.task.corpus(run.data, known)
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
-        if not resumed:
-            run, width = _of_its_size(run, corpus)
+        if run.train.bytes and not resumed:
+            run, width = with_width(run, corpus)
             chosen += width
         model = run.model_for(corpus.vocabularies)
         _say(*corpus.report, batches.describe(), *chosen, *describe_devices(devices), *describe_ticket(model))
@@ -124,23 +128,12 @@ def _say(*lines: str) -> None:
         log.info(line)
 
 
-def _of_its_text(run: RunConfig, known: Corpus) -> tuple[RunConfig, Corpus, list[str]]:
-    """The run with the length that its text needs, the text cut to it, and what is said of it."""
-    run, chosen = with_length(run, known)
-    return run, run.task.corpus(run.data, known), chosen
-
-
 def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | None) -> None:
     """Raises: UserError if a run that goes on has another teacher by words than it began with."""
     if lessons is not None and began.get("teacher", lessons.key) != lessons.key:
         raise UserError(
             f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new --workdir"
         )
-
-
-def _of_its_size(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
-    """The run with the width that `train.bytes` allows, and what is said of it; the run itself without such a limit."""
-    return with_width(run, corpus) if run.train.bytes else (run, [])
 
 
 def _check_ticket(run: RunConfig) -> None:

@@ -25,7 +25,7 @@ from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.sharding import fetch
-from one_layer.runs.changes import refuse_others
+from one_layer.runs.changes import STEPS, refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run
@@ -53,7 +53,6 @@ _FREE = {
     *("selection", "keep", "threshold", "dynamic_scale", "coats", "scale_by_keep"),
     *("dtype", "trained_precision", "vector_precision"),
 }
-_TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
 class Start(NamedTuple):
@@ -89,9 +88,8 @@ def source_of(run: RunConfig) -> TrainedModel | None:
         raise UserError(f"the run of train.init_from cannot be used: {error}") from None
     _check_keys(run, source)
     _check_fixed(run, source)
-    return dataclasses.replace(
-        source, variables=fetch(source.variables)
-    )  # all processes take part in this, and one writes
+    # All processes take part in this, and one writes.
+    return dataclasses.replace(source, variables=fetch(source.variables))
 
 
 def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
@@ -167,15 +165,14 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
     model = run.model_config(10, 10)
     both_have_reservoirs = all(any("R" in each.pattern(stack) for stack in STACKS) for each in (model, source.config))
     learned = ("max_positions",) if model.positions == "learned" else ()
-    scaled = (
-        ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
-    )  # both have arrays of these names
+    # Arrays of these two norms have the same names.
+    scaled = ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
     pairs = [
         (f"model.{key}", getattr(model, key), getattr(source.config, key))
         for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if both_have_reservoirs else ()))
     ] + [
         (f"data.{key}", getattr(now, key), getattr(then, key))
-        for key in _TEXT
+        for key in STEPS
         if (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize)
     ]
     refuse_others(pairs, f"{run.train.init_from} of train.init_from does not fit")

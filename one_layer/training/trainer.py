@@ -92,9 +92,8 @@ class Trainer:
         """
         if (step := self.checkpoints.last()) is not None:
             progress = Progress(**self.checkpoints.progress(step))
-            self.folder.check_beginning(
-                vars(progress), self.corpus, self.run.data
-            )  # before arrays, which may have other shapes
+            # Before arrays, which may have other shapes.
+            self.folder.check_beginning(vars(progress), self.corpus, self.run.data)
             restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
             self.checkpoints.remove_superfluous()
             progress.text = self.progress.text
@@ -105,11 +104,6 @@ class Trainer:
     def update(self, batch: dict[str, Any], number: int) -> None:
         """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""
         self.params, self.moments, self.sums = self.step(self.params, self.moments, self.fixed, batch, number)
-
-    @property
-    def out_of_patience(self) -> bool:
-        """Whether `train.patience` evaluations in a row brought no better score."""
-        return 0 < self.run.train.patience <= self.progress.since_best
 
     @property
     def unevaluated(self) -> bool:
@@ -125,23 +119,20 @@ class Trainer:
 
     @property
     def _at_an_end(self) -> bool:
-        return self.progress.step >= self.updates or self.out_of_patience
+        out_of_patience = 0 < self.run.train.patience <= self.progress.since_best
+        return self.progress.step >= self.updates or out_of_patience
 
     def save(self, score: float | None = None) -> None:
         """Saves a checkpoint of the present update, with the `score` of its evaluation if there was one."""
         self.checkpoints.save(self.progress.step, self.params, self.moments, dict(vars(self.progress)), score)
         self.saved = time.perf_counter()
 
-    def save_unscored(self) -> None:
-        """Saves the present update, without a score unless it has one already, and waits until everything is written."""
-        if self.checkpoints.last() != self.progress.step:
-            self.save()
-        self.checkpoints.wait()
-
     def stop_if_asked(self, interruption: Interruption) -> None:
         """Raises: Interrupted if a signal has asked to stop; a checkpoint of the present update is saved before."""
         if number := processes.greatest(interruption.signal or 0):
-            self.save_unscored()
+            if self.checkpoints.last() != self.progress.step:  # else it is there, perhaps with a score
+                self.save()
+            self.checkpoints.wait()
             raise Interrupted(number, self.progress.step)
 
     def write_results(self, overrides: list[str]) -> dict[str, Any]:
