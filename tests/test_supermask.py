@@ -88,19 +88,6 @@ def test_adversarial_distributions_as_a_stable_sort_does(dtype, by, seed):
 
 
 @quick
-@given(seed=st.integers(0, 2**32 - 1), power=st.integers(-60, 60), factor=st.floats(1e-6, 1e6), keep=ratios)
-def test_signs_and_a_positive_scale_change_nothing(seed, power, factor, keep):
-    rng = np.random.default_rng(seed)
-    scores = rng.standard_normal((6, 10)).astype(np.float32)
-    mask = select(scores, keep)
-    np.testing.assert_array_equal(select(scores * rng.choice([-1, 1], scores.shape).astype(np.float32), keep), mask)
-    np.testing.assert_array_equal(select(np.ldexp(scores, power), keep), mask)
-    # Any other factor rounds, so the values must lie well apart.
-    ranks = (rng.permutation(60).reshape(6, 10) + 1).astype(np.float32)
-    np.testing.assert_array_equal(select(ranks * np.float32(factor), keep), select(ranks, keep))
-
-
-@quick
 @given(keep=ratios, size=st.integers(1, 2**26))
 def test_the_count_is_python_s_own_in_double_precision(keep, size):
     assert kept_count(size, keep) == size - int((1 - keep) * size)

@@ -35,15 +35,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def workdir(finished, tmp_path_factory):
+def workdir(tiny_run, tmp_path_factory):
     """A copy that may be written into."""
     folder = tmp_path_factory.mktemp("copy") / "run"
-    shutil.copytree(finished, folder)
+    shutil.copytree(tiny_run, folder)
     return folder
 
 
@@ -113,9 +108,9 @@ def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
     assert 0 <= scores["bleu_tokenized"] <= 100 and "BP" in scores["details_tokenized"]
 
 
-def test_the_best_of_a_run_is_what_its_result_scored(finished, workdir):
+def test_the_best_of_a_run_is_what_its_result_scored(tiny_run, workdir):
     scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
-    result = json.loads((finished / "result.json").read_text("utf-8"))
+    result = json.loads((tiny_run / "result.json").read_text("utf-8"))
     assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
     assert scores["step"] == result["valid"]["step"]
 
@@ -269,8 +264,8 @@ def translated(workdir, lines):
     return restore_run(workdir, "best").translate(lines)
 
 
-def test_translations_of_the_test_set_are_its_hypotheses(finished, workdir, corpus):
+def test_translations_of_the_test_set_are_its_hypotheses(tiny_run, workdir, corpus):
     source = corpus.tests["test"].source_text
-    expected = (finished / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
+    expected = (tiny_run / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
     assert translated(workdir, source) == expected
     assert translated(workdir, source[::-1]) == expected[::-1]
