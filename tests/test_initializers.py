@@ -12,7 +12,6 @@ from one_layer.initializers import SCHEMES, Recipe, random_weights
 from one_layer.system.errors import UserError
 
 ROLE = "encoder/self_attention/query"
-BIG = (300, 200)
 
 
 def stream(seed: int, role: str, bits: int, count: int) -> list[int]:

@@ -30,7 +30,8 @@ def set_up() -> None:
     keep_programs()
     keep_loops_on_gpu(exchanges=not any(word.startswith("--distributed") for word in sys.argv))
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
+        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
+            handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     _quieten()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable

@@ -58,10 +58,6 @@ def test_what_cannot_be_a_page(refused, tmp_path, monkeypatch):
     assert "ticket.safetensors cannot be used: there is no such file" in refused(
         "--mode=page", f"--workdir={tmp_path}", output
     )
-    assert "is a folder; give a file" in refused("--mode=page", f"--ticket={TICKET}", f"--output={tmp_path}")
-    assert "there is no folder" in refused(
-        "--mode=page", f"--ticket={TICKET}", f"--output={tmp_path / 'no' / 'page.html'}"
-    )
     assert b"<p>A &lt;b&gt; &#228;</p>" in document.of_tickets(TICKET, note="A <b> ä")
     (tmp_path / "copy").write_bytes(TICKET.read_bytes())
     twice = refused("--mode=page", f"--ticket={TICKET}", f"--ticket={tmp_path / 'copy'}", output)

@@ -103,13 +103,6 @@ def test_metrics_have_their_names(tiny_run):
     assert result(tiny_run)["valid"]["score"] == -min(line["valid/nll"] for line in scored)
 
 
-@pytest.mark.slow
-def test_interrupted_equals_uninterrupted(tiny_run, tmp_path):
-    train(tiny.run({"train.updates": tiny.EVERY}), tmp_path, [])
-    train(tiny.run(), tmp_path, [])
-    assert_same_run(tmp_path, tiny_run)
-
-
 def test_a_finished_run_does_not_train_again(tiny_run):
     before, checkpoints = result(tiny_run), tiny.contents(tiny_run / "checkpoints")
     metrics = (tiny_run / "metrics.jsonl").read_bytes()
