@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
@@ -38,21 +38,11 @@ from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
 from one_layer.training.text_length import longest_allowed, with_length
 from one_layer.training.time_budget import with_updates
+from one_layer.training.trainer import Ready
 
 log = logging.getLogger(__name__)
 
 _FEWEST = 10  # types of a vocabulary that is not known yet
-
-
-class Ready(NamedTuple):
-    """A run whose folder is locked and has the files of its beginning, with a value for every key."""
-
-    run: RunConfig
-    model: ModelConfig
-    corpus: Corpus
-    folder: RunFolder
-    devices: Devices
-    lessons: Lessons | None = None  # what a teacher says of the training text
 
 
 @contextmanager
@@ -106,8 +96,9 @@ def opened(
             first_look(corpus)
         check_memory(run, model, corpus, members)
         lessons, teacher = lessons_of(run, corpus, folder, teacher), None  # its arrays are not needed any more
+        ready = Ready(run, model, corpus, folder, devices, lessons)
         if run.train.minutes and not resumed:
-            run, chosen = with_updates(run, model, corpus, devices, lessons, began_at)
+            run, chosen = with_updates(ready, began_at)
             _say(*chosen)
         run, chosen = planned(run, batches.batches_per_epoch)
         _say(*chosen)
@@ -118,9 +109,9 @@ def opened(
             _check_teacher(run, began, lessons)
         with processes.leader_first("folder"):
             if not resumed:
-                begin(run, model, corpus, folder, source, batches.batches_per_epoch, lessons)
+                begin(ready._replace(run=run), source, batches.batches_per_epoch)
             folder.write_config(run)
-        yield Ready(run, model, corpus, folder, devices, lessons)
+        yield ready._replace(run=run)
 
 
 def _say(*lines: str) -> None:
@@ -179,19 +170,12 @@ def read_corpus(
     return run.task.corpus(run.data, teacher.assets if teacher is not None and by_words else None)
 
 
-def begin(
-    run: RunConfig,
-    model: ModelConfig,
-    corpus: Corpus,
-    folder: RunFolder,
-    source: TrainedModel | None,
-    epoch_updates: int,
-    lessons: Lessons | None,
-) -> None:
+def begin(ready: Ready, source: TrainedModel | None, epoch_updates: int) -> None:
     """Writes the files of a new run but config.json.
 
     Raises: UserError, before anything is written, for a missing or damaged file, a source that does not fit, and a warm-up without end.
     """
+    run, model, corpus, folder, _, lessons = ready
     fixed: dict[str, Any] = {"frozen": _tables(run, model, corpus)}
     begun = None if source is None else start(run, model, corpus, source)
     check_warmup(run, epoch_updates)

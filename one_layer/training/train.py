@@ -20,7 +20,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     asks to stop, after a checkpoint was saved.
     """
     with opened(run, workdir) as ready:
-        trainer = Trainer(*ready)
+        trainer = Trainer(ready)
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
             for batch, number in course(trainer, interruption):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -40,19 +40,22 @@ def _optimizer(config: OptimConfig, updates: int, model: ModelConfig, seed: int)
     return with_policy(optimizer(config, updates), model, seed)
 
 
+class Ready(NamedTuple):
+    """A run whose folder is locked and has the files of its beginning, with a value for every key."""
+
+    run: RunConfig
+    model: ModelConfig
+    corpus: Corpus
+    folder: RunFolder
+    devices: Devices
+    lessons: Lessons | None = None  # what a teacher says of the training text
+
+
 class Trainer:
     """A run between two updates. `one_layer.training.course.course` says what it does next, and evaluates and saves it on the way."""
 
-    def __init__(
-        self,
-        run: RunConfig,
-        model: ModelConfig,
-        corpus: Corpus,
-        folder: RunFolder,
-        devices: Devices | None = None,
-        lessons: Lessons | None = None,
-    ) -> None:
-        devices = devices or Devices.holding(())
+    def __init__(self, ready: Ready) -> None:
+        run, model, corpus, folder, devices, lessons = ready
         self.run, self.model, self.corpus, self.folder, self.devices = run, model, corpus, folder, devices
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
         self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed).shared(*devices.shares())

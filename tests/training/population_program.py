@@ -54,7 +54,7 @@ def compare(devices: int) -> dict[str, Any]:
 
 
 def _opened(folder: Path, changes: dict[str, Any], open_runs: ExitStack) -> Member:
-    member = Member(*open_runs.enter_context(opened(tiny.run(changes), folder, Devices.holding(()))), validators=[])
+    member = Member(open_runs.enter_context(opened(tiny.run(changes), folder, Devices.holding(()))), validators=[])
     open_runs.callback(member.checkpoints.close)
     return member
 

@@ -12,6 +12,7 @@ import pytest
 
 from one_layer.data import loading
 from one_layer.models import initialize
+from one_layer.models.sharding import Devices
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -21,7 +22,7 @@ from one_layer.tasks.translation.validation import TranslationValidator
 from one_layer.training import meter
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
-from one_layer.training.trainer import Trainer, train_step
+from one_layer.training.trainer import Ready, Trainer, train_step
 from tests import tiny
 
 MEASURED = {"seconds", "train/tokens_per_second"}
@@ -45,7 +46,8 @@ def checkpoint(workdir, step):
 
 def new_trainer(run: RunConfig, workdir):
     corpus = loading.load(run.data)
-    return Trainer(run, run.model_config(*map(len, corpus.vocabularies)), corpus, RunFolder(workdir))
+    model = run.model_config(*map(len, corpus.vocabularies))
+    return Trainer(Ready(run, model, corpus, RunFolder(workdir), Devices.holding(())))
 
 
 def lines(workdir):
