@@ -29,7 +29,7 @@ from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training import processes
 from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.file_budget import with_width
-from one_layer.training.fine_tuning import check_tables, source_of, start
+from one_layer.training.fine_tuning import Start, source_of, start
 from one_layer.training.first_look import first_look
 from one_layer.training.hardware import describe_devices
 from one_layer.training.memory import check_memory
@@ -176,19 +176,13 @@ def begin(ready: Ready, source: TrainedModel | None, epoch_updates: int) -> None
     Raises: UserError, before anything is written, for a missing or damaged file, a source that does not fit, and a warm-up without end.
     """
     run, model, corpus, folder, _, lessons = ready
-    fixed: dict[str, Any] = {"frozen": _tables(run, model, corpus)}
-    begun = None if source is None else start(run, model, corpus, source)
     check_warmup(run, epoch_updates)
-    if source is not None and begun is not None:
-        check_tables(run, source, fixed["frozen"], begun)
-        _say(*begun.report)
-        fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
+    tables = pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
+    begun = Start({}, {"frozen": tables}, [])
+    if source is not None:
+        begun = start(run, model, corpus, source, tables)
+    _say(*begun.report)
     # Now, because the folders of the sources may be gone, or their runs may have gone on, when this one ends.
     more = {"epoch_updates": epoch_updates, "sources": sources(flatten(run.raw))}
     more |= {} if lessons is None else {"teacher": lessons.key}
-    folder.begin(corpus, fixed, corpus.fingerprints(), None if begun is None else begun.params, more)
-
-
-def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:
-    """The tables of `model.embedding_path`: one per side, or one for both sides if they share it; none without a path."""
-    return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
+    folder.begin(corpus, begun.fixed, corpus.fingerprints(), begun.params, more)

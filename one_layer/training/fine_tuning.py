@@ -56,7 +56,7 @@ _FREE = {
 
 
 class Start(NamedTuple):
-    """What a run begins with: the taken over `params`, `fixed` arrays that its seed does not give, and lines for people."""
+    """What a run begins with: the taken over `params`, all `fixed` arrays that its seed does not give, and lines for people."""
 
     params: Variables
     fixed: Variables
@@ -92,8 +92,8 @@ def source_of(run: RunConfig) -> TrainedModel | None:
     return dataclasses.replace(source, variables=fetch(source.variables))
 
 
-def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
-    """What fits of `source`. Raises: UserError if nothing fits."""
+def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel, tables: Variables) -> Start:
+    """What fits of `source`, beside the `tables` of `model.embedding_path`. Raises: UserError if nothing fits, or for other tables."""
     theirs = flatten_dict(source.variables["params"])
     if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
         theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
@@ -129,7 +129,16 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
         )
-    return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
+    fixed = unflatten_dict(_stored(run, model))
+    theirs_fixed = fixed.get("frozen", {})
+    for name in tables.keys() & theirs_fixed.keys():
+        if not np.array_equal(tables[name]["kernel"], theirs_fixed[name]["kernel"]):
+            raise UserError(
+                f"the {name} of model.embedding_path={run.model['embedding_path']:.200} is not the one in {run.train.init_from} of "
+                f"train.init_from, whose scores and layers belong to that of {source.config.embedding_path:.200}; give the same files, "
+                "model.init_* keys, model.scale_by_keep, model.keep and seed"
+            )
+    return Start(unflatten_dict(taken), {**fixed, "frozen": {**tables, **theirs_fixed}}, report)
 
 
 def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: Iterable[ArrayPath]) -> None:
@@ -181,7 +190,7 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
 def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
     """Raises: UserError if the fixed matrices that both models have are not the same: scores and trained layers belong to them.
 
-    The tables of `model.embedding_path` are only known with the text; `check_tables` compares their values.
+    The tables of `model.embedding_path` are only known with the text; `start` compares their values.
     """
     model = run.model_config(source.config.source_vocab, source.config.target_vocab)
     stored = _stored(run, model)
@@ -197,18 +206,6 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
             raise UserError(
                 f"the fixed weights {'/'.join(module)} are others than in {run.train.init_from} of train.init_from, to whose weights its "
                 f"scores and layers belong: {', '.join([*seed, _others(model, source)])}; give the same"
-            )
-
-
-def check_tables(run: RunConfig, source: TrainedModel, tables: Variables, begun: Start) -> None:
-    """Raises: UserError if the `tables` of `model.embedding_path` are not those of `source`, with which the run begins."""
-    taken = begun.fixed.get("frozen", {})
-    for name in tables.keys() & taken.keys():
-        if not np.array_equal(tables[name]["kernel"], taken[name]["kernel"]):
-            raise UserError(
-                f"the {name} of model.embedding_path={run.model['embedding_path']:.200} is not the one in {run.train.init_from} of "
-                f"train.init_from, whose scores and layers belong to that of {source.config.embedding_path:.200}; give the same files, "
-                "model.init_* keys, model.scale_by_keep, model.keep and seed"
             )
 
 

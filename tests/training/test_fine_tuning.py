@@ -52,7 +52,7 @@ def classifier(source, text, changes=None):
 def begun(run):
     model = source_of(run)
     corpus = run.task.corpus_in_vocabularies_of(model, run.data)
-    return model, corpus, start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, model)
+    return model, corpus, start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, model, {})
 
 
 def test_the_same_model_takes_everything_over(tiny_run):
@@ -62,7 +62,7 @@ def test_the_same_model_takes_everything_over(tiny_run):
     for path, array in taken.items():
         np.testing.assert_array_equal(array, theirs[path])
     assert corpus.vocabularies == model.assets.vocabularies
-    assert found.report[1] == "new: nothing" and not found.fixed
+    assert found.report[1] == "new: nothing" and found.fixed == {"frozen": {}}
 
 
 def test_a_classifier_takes_over_encoder_and_embeddings(tiny_run, text):
