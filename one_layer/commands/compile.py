@@ -57,7 +57,7 @@ def main(argv: list[str]) -> None:
         help="padded tokens of a text; of a stream, data.block counts (default 32)",
     )
     parser.add_argument(
-        "--top", type=positive, default=None, help="list so many operations, those that read and write the most"
+        "--top", type=positive, default=0, help="list so many operations, those that read and write the most"
     )
     parser.add_argument("--output", help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
@@ -70,8 +70,7 @@ def main(argv: list[str]) -> None:
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length
     names = PROGRAMS if arguments.program == "all" else (arguments.program,)
-    top = arguments.top or 0
-    found = [_compiled(name, run, config, target, length, top) for target in targets for name in names]
+    found = [_compiled(name, run, config, target, length, arguments.top) for target in targets for name in names]
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
