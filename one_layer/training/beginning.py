@@ -176,11 +176,11 @@ def begin(ready: Ready, source: TrainedModel | None, epoch_updates: int) -> None
     Raises: UserError, before anything is written, for a missing or damaged file, a source that does not fit, and a warm-up without end.
     """
     run, model, corpus, folder, _, lessons = ready
-    check_warmup(run, epoch_updates)
     tables = pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
     begun = Start({}, {"frozen": tables}, [])
     if source is not None:
         begun = start(run, model, corpus, source, tables)
+    check_warmup(run, epoch_updates)
     _say(*begun.report)
     # Now, because the folders of the sources may be gone, or their runs may have gone on, when this one ends.
     more = {"epoch_updates": epoch_updates, "sources": sources(flatten(run.raw))}
