@@ -11,23 +11,18 @@ import_roberta, import_llama, prepare_everyday, prepare_iwslt14 and prepare_wmt1
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
-import re
 import sys
 import traceback
 from pathlib import Path
 
-from absl import app, flags
-
 from one_layer import __version__
-from one_layer.cli import command, modes, options
-from one_layer.cli.overrides import keys_given
+from one_layer.cli import command, modes
+from one_layer.cli.given import Given
 from one_layer.commands import COMMANDS, main_of
 from one_layer.system.errors import UserError
-from one_layer.system.removed import refuse_removed
-
-flags.adopt_module_key_flags(options)  # so that --help shows them
 
 _WITHOUT_WORDS = """\
 one_layer trains Transformers whose layers share one random layer under different masks, and computes with them.
@@ -40,49 +35,50 @@ Train a toy translator, in three minutes on two cores, and translate with it:
 --help tells of all options."""
 
 
-def _together(argv: list[str]) -> None:
-    """Calls `main`. A process that fails among several ends at once: its exit would wait for the others, and they for it."""
+def main(words: list[str]) -> None:
+    """Calls the function of the mode that the words of the command line choose."""
+    if words and not words[0].startswith("-"):
+        raise UserError(
+            f"unexpected argument {words[0]!r}; give every option as --name=value, and a command, if any, as the first word: "
+            f"{', '.join(COMMANDS)}"
+        )
+    given = Given.by(words, __doc__)
+    if given.options.version:
+        modes.print_text(__version__)
+        return
+    command.set_up()
+    if not given.options.distributed:
+        _do(given)
+        return
     try:
-        main(argv)
-    except (Exception, SystemExit) as error:
-        if not options.DISTRIBUTED.value:
-            raise
+        _do(given)
+    except (Exception, SystemExit) as error:  # an exit would wait for the other processes, and they for it
         if (code := command.say(error)) is None:
             traceback.print_exc()
         logging.shutdown()
         os._exit(1 if code is None else code)
 
 
-def main(argv: list[str]) -> None:
-    """Calls the function of the chosen mode."""
-    if len(argv) > 1:
-        raise UserError(
-            f"unexpected argument {argv[1]!r}; give every option as --name=value, and a command, if any, as the first word: "
-            f"{', '.join(COMMANDS)}"
-        )
-    if options.VERSION.value:
-        modes.print_text(__version__)
-        return
-    command.set_up()
-    mode = modes.chosen()
-    _join()
-    mode.call()
+def _do(given: Given) -> None:
+    mode = modes.chosen(given)
+    _join(given.options)
+    mode.call(given)
 
 
-def _join() -> None:
+def _join(options: argparse.Namespace) -> None:
     """Joins the other processes, if there are any. Only the first one logs what happens."""
-    if not options.DISTRIBUTED.value:
-        if options.PROCESSES.value != 1 or options.PROCESS.value != 0:
+    if not options.distributed:
+        if options.processes != 1 or options.process != 0:
             raise UserError("--processes and --process need --distributed=HOST:PORT, where the processes meet")
         return
-    if options.PROCESSES.value < 2:
+    if options.processes < 2:
         raise UserError(
-            f"--distributed={options.DISTRIBUTED.value} needs --processes, the number of processes (2 or more), and --process, the number "
+            f"--distributed={options.distributed} needs --processes, the number of processes (2 or more), and --process, the number "
             "of this one from 0"
         )
     from one_layer.training import processes
 
-    processes.join(options.DISTRIBUTED.value, options.PROCESSES.value, options.PROCESS.value)
+    processes.join(options.distributed, options.processes, options.process)
     if not processes.leads():
         logging.getLogger().setLevel(logging.WARNING)
 
@@ -97,48 +93,14 @@ def _run() -> int | None:
     if not words:
         modes.print_text(_WITHOUT_WORDS)
         return None
-    if words[0] in COMMANDS:
-        name, *rest = words
-        program = "python -m one_layer" if Path(program).name == Path(__file__).name else program
-        sys.argv = [program if Path(program).stem == name else f"{program} {name}", *rest]  # argparse says this name
-        return main_of(name)(rest)
-    app.run(_together, flags_parser=_parse)
-    return None
-
-
-def _parse(argv: list[str]) -> list[str]:
-    """Parses the flags. All errors of absl and ml_collections about flags, configs and overrides become one sentence."""
-    try:
-        rest = _flags_and_rest(argv)
-        # A missing file raises only when an attribute is read.
-        if flags.FLAGS["config"].present and not hasattr(options.CONFIG.value, "to_dict"):
-            raise command.no_config(_config_in(argv), options.CONFIG.value)
-        return rest
-    except BrokenPipeError:  # of a help that nobody reads
-        raise
-    except (flags.Error, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError) as error:
-        if command.raised_by_config(error):
-            raise command.unloadable(_config_in(argv), error) from None
-        refuse_removed(keys_given(argv))
-        raise UserError(command.sentence(str(error))) from None
-    except Exception as error:
-        raise command.unloadable(_config_in(argv), error) from None
-
-
-def _flags_and_rest(argv: list[str]) -> list[str]:
-    """Gives the flags their values. Returns: the other words. After help, absl would end with code 1, which says that something failed."""
-    try:
-        return flags.FLAGS(argv)
-    except SystemExit:
-        if any(re.fullmatch(r"--?(help|helpfull|helpshort|helpxml|\?)(=.*)?", word) for word in argv[1:]):
-            sys.exit(0)
-        raise
-
-
-def _config_in(argv: list[str]) -> str:
-    """The value of --config on a command line, for a message: the flag itself has none if the file cannot be loaded."""
-    found = re.search(r"^--?config[= \n](.*)$", "\n".join(argv), re.MULTILINE)
-    return found[1] if found else ""
+    program = "python -m one_layer" if Path(program).name == Path(__file__).name else program
+    if words[0] not in COMMANDS:
+        sys.argv[0] = program  # argparse says this name
+        main(words)
+        return None
+    name, *rest = words
+    sys.argv = [program if Path(program).stem == name else f"{program} {name}", *rest]
+    return main_of(name)(rest)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,14 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the finished run of `tests.tiny`; nobody may change it."""
+    from tests import tiny  # imports JAX
+
+    return tiny.trained(tmp_path_factory)
+
+
 @pytest.fixture
 def ctrl_c() -> Iterator[Callable[[], None]]:
     """Does what Ctrl-C does to Python, even where the tests are a background job of a shell, which ignores it."""

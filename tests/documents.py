@@ -11,11 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from absl import flags
-from ml_collections import ConfigDict, config_flags
+from ml_collections import ConfigDict
 
+from one_layer.cli.config_files import config_of
 from one_layer.cli.modes import MODES
 from one_layer.commands import COMMANDS
+from one_layer.system.errors import UserError
 from one_layer.tasks.known import VERBS
 from tests import ROOT
 
@@ -82,20 +83,18 @@ def declared(script: Path) -> dict[str, list[str] | None]:
     for node in ast.walk(tree(script)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
-        defines = node.func.attr.startswith("DEFINE_") or node.func.attr == "add_argument"
-        if not defines or not isinstance(node.args[0], ast.Constant):
+        if node.func.attr != "add_argument" or not isinstance(node.args[0], ast.Constant):
             continue
         choices = next((each.value for each in node.keywords if each.arg == "choices"), None)
-        if node.func.attr == "DEFINE_enum":
-            choices = node.args[2]
         if isinstance(choices, ast.Name):
             choices = constants.get(choices.id)
         keys = choices.keys if isinstance(choices, ast.Dict) else getattr(choices, "elts", None)
-        name = node.args[0].value if node.func.attr == "add_argument" else f"--{node.args[0].value}"
-        found[name] = [key.value for key in keys] if keys else None
+        found[node.args[0].value] = [key.value for key in keys] if keys else None
     imported = {node.module for node in tree(script).body if isinstance(node, ast.ImportFrom)}
-    for shared in imported & {"one_layer.cli.overrides", "one_layer.commands.importing"}:
-        found |= declared(ROOT / f"{shared.replace('.', '/')}.py")
+    if "one_layer.commands.importing" in imported:
+        found |= declared(ROOT / "one_layer" / "commands" / "importing.py")
+    if "one_layer.cli.overrides" in imported:
+        found["--config"] = None
     if script.stem in COMMANDS and script.parent.name == "launch":
         return declared(ROOT / "one_layer" / "commands" / script.name)
     if script.name == "main.py":  # its flags are those of the package's own command
@@ -140,21 +139,15 @@ def check_sweep(words: list[str]) -> None:
 def check_config(words: list[str]) -> ConfigDict:
     """The config of a command. Raises: AssertionError for a config that does not load, and for keys and values that it does not take."""
     path = next((word.removeprefix("--config=") for word in words if word.startswith("--config=")), "configs/common.py")
+    words = [word for word in words if word.startswith("--config.")]
     file, _, argument = path.partition(":")
     if PLACEHOLDER.search(file):  # the user's own, which has at least the keys of all configs
         file, argument = "configs/common.py", ""
     assert (ROOT / file).is_file(), f"there is no {file}"
-    get_config = importlib.import_module(file.removesuffix(".py").replace("/", ".")).get_config
-    config = get_config(argument) if argument else get_config()
-    argv = ["main.py", *(word for word in words if word.startswith("--config."))]
-    parsed = flags.FlagValues()
     try:
-        config_flags.DEFINE_config_dict("config", config, flag_values=parsed, sys_argv=argv)
-        rest = parsed(argv)[1:]
-    except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
+        return config_of(str(ROOT / file) + (f":{argument}" if argument else ""), words)[0]
+    except UserError as error:
         raise AssertionError(f"{' '.join(words)}: {error}") from None
-    assert not rest, f"{rest} is left over"
-    return config
 
 
 def check_command(words: list[str]) -> None:

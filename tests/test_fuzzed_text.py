@@ -14,7 +14,6 @@ from one_layer.data.tokens import LONGEST
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation import bleu
 from one_layer.training.train import train
@@ -150,29 +149,3 @@ def test_bleu_takes_any_lines():
         bleu.bleu_compound_split(lines, others),
     ):
         assert np.isfinite(score) and 0 <= score <= 100
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (random.Random(5).randbytes(3000), r"train\.de, line \d+: the byte 0x.. is not UTF-8"),
-        (b"\xff\xfea\0\n\0" * 20, r"train\.de, line 1: the byte 0xff is not UTF-8"),
-        (
-            "\n".join([" "] * 20).encode(),
-            "none of 20 training pairs can be used; left out: 20 pairs with an empty side|has no tokens: its lines are empty",
-        ),
-        (
-            b"\r\n" * 20,
-            "none of 20 training pairs can be used; left out: 20 pairs with an empty side|has no tokens: its lines are empty",
-        ),
-        (b"\xef\xbb\xbf", r"train\.de"),
-    ],
-)
-def test_text_that_cannot_be_used_is_refused_with_a_sentence(tmp_path, content, message):
-    for name in ("train", "valid", "test"):
-        for language in ("de", "en"):
-            (tmp_path / f"{name}.{language}").write_bytes(b"a b\n" * 20)
-    (tmp_path / "train.de").write_bytes(content)
-    with pytest.raises(UserError, match=message) as caught:
-        loading.load(tiny.run({"data.source": "text", "data.directory": str(tmp_path)}).data)
-    assert "\n" not in str(caught.value)

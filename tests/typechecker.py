@@ -15,9 +15,8 @@ from typing import Any, get_args, get_type_hints
 import jaxtyping
 from beartype import BeartypeConf, beartype
 
-check = beartype(
-    conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeError)
-)  # what the call would raise without a check
+# A TypeError is what the call would raise without a check.
+check = beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeError))
 _jaxtyped = jaxtyping.jaxtyped
 
 

@@ -33,13 +33,10 @@ class Chip:
     link: float
     network: float
     together: int  # chips of one machine, or of one pod
-    source: str
     launch: float = 0.0
     xla: str = ""  # fields of XLA's description of a GPU
 
 
-_NVIDIA = "NVIDIA's data sheet"
-_CLOUD = "Google Cloud's page on TPU"
 _GPU: dict[str, Any] = {"platform": "cuda", "together": 8, "launch": 2e-6}
 _HOPPER = (
     "core_count: 132 clock_rate_ghz: 1.98 l2_cache_size: 52428800 shared_memory_per_core: 233472 shared_memory_per_block_optin: 232448 "
@@ -49,26 +46,27 @@ _AMPERE = (
     "core_count: 108 clock_rate_ghz: 1.41 l2_cache_size: 41943040 shared_memory_per_core: 167936 shared_memory_per_block_optin: 166912 "
     "cuda_compute_capability { major: 8 } device_interconnect_info { active_links: 12 }"
 )
+# By NVIDIA's data sheets of the A100 80GB SXM, the H100 SXM and the H200 SXM, and Google Cloud's pages on TPU v5e and v6e.
 CHIPS = {
     "a100": Chip(
         **_GPU, memory=80e9, bandwidth=2.039e12, operations=312e12, float32_operations=156e12, link=300e9, network=25e9,
-        source=f"{_NVIDIA} of the A100 80GB SXM", xla=_AMPERE,
+        xla=_AMPERE,
     ),
     "h100": Chip(
         **_GPU, memory=80e9, bandwidth=3.35e12, operations=989e12, float32_operations=494e12, link=450e9, network=50e9,
-        source=f"{_NVIDIA} of the H100 SXM", xla=_HOPPER,
+        xla=_HOPPER,
     ),
     "h200": Chip(
         **_GPU, memory=141e9, bandwidth=4.8e12, operations=989e12, float32_operations=494e12, link=450e9, network=50e9,
-        source=f"{_NVIDIA} of the H200 SXM", xla=_HOPPER,
+        xla=_HOPPER,
     ),
     "v5e": Chip(
         platform="tpu", memory=16e9, bandwidth=819e9, operations=197e12, float32_operations=197e12, link=200e9, network=3.1e9,
-        together=256, source=f"{_CLOUD} v5e",
+        together=256,
     ),
     "v6e": Chip(
         platform="tpu", memory=32e9, bandwidth=1638e9, operations=918e12, float32_operations=918e12, link=400e9, network=3.1e9,
-        together=256, source=f"{_CLOUD} v6e",
+        together=256,
     ),
 }  # fmt: skip
 _TPU_SHAPES = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
@@ -96,10 +94,8 @@ class Target:
     def of(cls, name: str) -> Target:
         """The target with this name, such as h100, h100x8 or v5e-256. Raises: UserError for another name."""
         kind, _, number = name.partition("-" if name.startswith("v") else "x")
-        chip, count = (
-            CHIPS.get(kind),
-            int(number) if re.fullmatch("[1-9][0-9]{0,4}", number) else 1 if name == kind else 0,
-        )
+        chip = CHIPS.get(kind)
+        count = int(number) if re.fullmatch("[1-9][0-9]{0,4}", number) else int(name == kind)
         allowed = chip is not None and (
             count in _TPU_SHAPES if chip.platform == "tpu" else count % 8 == 0 or count in (1, 2, 4)
         )

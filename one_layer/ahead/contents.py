@@ -20,9 +20,8 @@ _NO_KERNEL = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call", "after-all", "partition-id",
     "replica-id", "opt-barrier", "async-start", "async-update", "async-done", "copy-done", "domain", "add-dependency",
 }  # fmt: skip
-_FUSED_SCATTER = (
-    "all-reduce-scatter"  # of a TPU: a fusion of an all-reduce with the cut of each device's part, executed as one
-)
+# Of a TPU: a fusion of an all-reduce with the cut of each device's part, executed as one.
+_FUSED_SCATTER = "all-reduce-scatter"
 _PARTS = {"dynamic-slice", "gather", "dynamic-update-slice"}
 _NUMBERS = re.compile(r"\d+")  # in a name, of layers and of repeated modules
 _EXECUTES = {"while", "conditional", "call", "async-start"}

@@ -7,21 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BYTES = {
-    "pred": 1,
-    "s4": 0.5,
-    "u4": 0.5,
-    "s8": 1,
-    "u8": 1,
-    "bf16": 2,
-    "f16": 2,
-    "s16": 2,
-    "u16": 2,
-    "s32": 4,
-    "u32": 4,
-    "f32": 4,
-}
-_BYTES |= {"s64": 8, "u64": 8, "f64": 8, "f8e4m3fn": 1, "f8e5m2": 1}
 _SHAPE = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) \(.*\{\s*$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\((.*)$")
@@ -40,12 +25,10 @@ class Shape:
     sizes: tuple[int, ...]
 
     @property
-    def elements(self) -> int:
-        return math.prod(self.sizes)
-
-    @property
     def bytes(self) -> float:
-        return self.elements * _BYTES.get(self.kind, 0)
+        bits = re.search(r"\d+", self.kind)  # of bf16 and f8e4m3fn the first number; a token has none
+        each = int(bits[0]) / 8 if bits else float(self.kind == "pred")
+        return math.prod(self.sizes) * each
 
 
 @dataclass(frozen=True)
@@ -106,16 +89,13 @@ class Program:
                 operands = tuple(re.findall(r"%([\w.-]+)", found[5].partition(")")[0]))
                 self.computations[name].append(Instruction(found[2], shapes, found[4], operands, line, bool(found[1])))
 
-    def visits(self) -> Iterator[Visit]:
-        """Every instruction that is executed, with those inside fusions, loops and branches."""
-        yield from self._visits(self.entry, 1)
-
-    def _visits(self, name: str, times: int) -> Iterator[Visit]:
-        for each in self.computations.get(name, []):
-            yield Visit(each, name, times)
+    def visits(self, name: str = "", times: int = 1) -> Iterator[Visit]:
+        """Every instruction that is executed, with those inside fusions, loops and branches; by default of the whole program."""
+        for each in self.computations.get(name or self.entry, []):
+            yield Visit(each, name or self.entry, times)
             trips = self.trips(each) if each.operation == "while" else 1
             for called in called_by(each):
-                yield from self._visits(called, times * (trips or 1))
+                yield from self.visits(called, times * (trips or 1))
 
     def trips(self, loop: Instruction) -> int | None:
         """The turns of a loop; None if they depend on data. TPU programs do not say them: there the condition compares with a constant."""

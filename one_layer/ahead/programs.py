@@ -18,14 +18,12 @@ from one_layer.ahead.chips import Target
 from one_layer.layers import products
 from one_layer.models import ModelConfig, abstract
 from one_layer.models.sharding import DATA, Devices
-from one_layer.models.trained import TrainedParts
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks import model as trained
 from one_layer.training.backskipping import with_policy
-from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.optimizer import optimizer
-from one_layer.training.step import train_step
+from one_layer.training.step import state_shapes, train_step
 
 PROGRAMS = ("step", "search")
 _UPDATES = 100_000  # the length of the schedule, which changes no shape
@@ -38,7 +36,7 @@ class Compiled:
     """A program as the compiler left it. Bytes are those of one device.
 
     `arguments`: what lies there before and after, such as the state of training; `temporary`: what the program needs besides; `peak`: the
-    most that is in use at a time. `rows` and `length` are those of a micro-batch on all devices, or of the batch of a search.
+    most that is in use at a time. `rows` are those of a micro-batch on all devices, or of the batch of a search.
     """
 
     text: str
@@ -47,7 +45,6 @@ class Compiled:
     peak: int
     seconds: float
     rows: int
-    length: int
 
 
 def compiled(
@@ -74,7 +71,6 @@ def compiled(
         peak=memory.peak_memory_in_bytes,
         seconds=time.perf_counter() - begun,
         rows=rows,
-        length=length,
     )
 
 
@@ -88,10 +84,7 @@ def _rows(name: str, run: RunConfig, length: int, devices: Devices) -> int:
 def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
     lr, warmup = run.optim.lr or 1e-3, run.optim.warmup or 0  # what a config leaves open changes no program
     adam = with_policy(optimizer(replace(run.optim, lr=lr, warmup=warmup), _UPDATES), config, run.seed)
-    fixed = abstract(config)
-    params = fixed.pop("params")
-    moments = jax.eval_shape(lambda params: adam.init(TrainedParts.of(config).pick(params)), params)
-    fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
+    params, moments, fixed = state_shapes(config, adam, devices)
     step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices)
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {

@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
-
-from absl import logging as absl_logging
 
 from one_layer.cli import config_files
 from one_layer.system.cuda_graphs import keep_loops_on_gpu
@@ -33,7 +29,9 @@ def set_up() -> None:
     collect_seldom()
     keep_programs()
     keep_loops_on_gpu(exchanges=not any(word.startswith("--distributed") for word in sys.argv))
-    absl_logging.get_absl_handler().setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
+            handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
     _quieten()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
@@ -122,71 +120,6 @@ def exit_unread() -> NoReturn:
     """Ends the program after nobody reads its output any more, for instance in `| head`, with the exit code that shells expect."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush does not fail too
     sys.exit(128 + signal.SIGPIPE)
-
-
-def unloadable(config: str, error: Exception) -> UserError:
-    """The user's mistake behind an error of any kind that a config file raised: what a config raises is its writer's mistake."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    said_already = isinstance(error, SyntaxError)
-    where = "" if said_already else f" ({Path(last.filename).name}, line {last.lineno})"
-    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return UserError(f"the config {config} cannot be loaded: {said}{where}")
-
-
-def no_config(file: str, found: object) -> UserError:
-    """The user's mistake of a `get_config` that returns something else than a config."""
-    return UserError(
-        f"get_config of {file} returns {found!r:.100}, which is no ConfigDict; return what configs/common.py makes"
-    )
-
-
-def raised_by_config(error: Exception) -> bool:
-    """Whether an error is from the code of a config, not from the libraries that read configs and flags, nor a sentence for users."""
-    by = Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts
-    unsaid = (AttributeError, ImportError, KeyError, TypeError)
-    return isinstance(error, unsaid) and not {"absl", "ml_collections"} & set(by)
-
-
-_KINDS = {  # how the parsers of flags tell of a value that is none of this kind
-    ": invalid literal for int()": "a whole number",
-    ": could not convert string to float": "a number",
-    ": ('Non-boolean argument": "True or False",
-}
-
-
-def sentence(text: str) -> str:
-    """The last message of an error text, without the traceback and the escapes that ml_collections adds."""
-    text = text.replace("\\n", "\n").replace("\\'", "'").strip()
-    if "Traceback" in text:
-        kind, _, message = text.split("\n")[-1].partition(": ")
-        if kind == "ValueError" or kind.endswith("UserError"):  # a sentence for users
-            return message
-        path, line = re.findall(r'File "(.*)", line (\d+)', text)[-1]
-        where = "" if "ml_collections" in path else f" ({Path(path).name}, line {line})"
-        return f"the config cannot be loaded: {kind}: {message}{where}"
-    if "has no attribute 'get_config'" in text:
-        return "the config has no function get_config(); configs/toy.py shows how a config is written"
-    if "Failed loading config file" in text:
-        return f"the config cannot be loaded: {text.split(chr(10))[-1].strip()}; see configs/ for the existing ones"
-    if "earlier failure to load: " in text:
-        return f"the config cannot be loaded: {text.partition('earlier failure to load: ')[2]}; see configs/ for the existing ones"
-    if (key := re.match(r"Unknown command line flag '(config\.\S+)'", text)) is not None:
-        return f"--{key[1]} needs --config; give one of configs/, for instance --config=configs/text.py:signs_mini"
-    if (device := re.match(r"Unknown command line flag '(gpus?|device|cuda|cpu|accelerator)'", text)) is not None:
-        return (
-            f"--{device[1]} is unknown, and not needed: what JAX finds is used, and the log says what that is. For NVIDIA GPUs, "
-            "pip install -r requirements-cuda.txt; JAX_PLATFORMS=cpu in the environment leaves them alone"
-        )
-    for told, kind in _KINDS.items():
-        flag, found, _ = text.partition(told)
-        if found:
-            return f"{flag}: it takes {kind}"
-    unknown = re.match(r"\W*(\w+)\W+Did you mean \W*(\w+)", text)
-    if unknown:
-        return f"unknown config key {unknown[1]!r}; did you mean {unknown[2]!r}?"
-    if re.fullmatch(r"\W*\w+\W*", text):
-        return f"unknown config key {text.strip(chr(39) + chr(34))!r}; configs/common.py declares all keys"
-    return "; ".join(line.strip() for line in text.split("\n") if line.strip())
 
 
 def say(error: BaseException) -> int | None:

@@ -1,4 +1,4 @@
-"""Finds the project's configs from any folder, and lists the config's keys."""
+"""Finds the project's configs from any folder, loads a config's file, and lists its keys."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import importlib
 import importlib.util
 import re
 import sys
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ml_collections import ConfigDict
 
+from one_layer.cli.overrides import override
 from one_layer.runs.records import flatten
+from one_layer.system.errors import UserError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -41,6 +46,62 @@ def resolved(argument: str) -> str:
         return argument
     own = folder() / Path(name).name
     return f"{flag}{own}{colon}{rest}" if own.is_file() else argument
+
+
+def config_of(config: str, words: Sequence[str]) -> tuple[ConfigDict, dict[str, Any]]:
+    """The config FILE or FILE:ARGUMENT with the values that `words` (`--config.a.b=VALUE`) give, and these values by dotted names.
+
+    Raises: UserError for a config that cannot be loaded, for unknown keys and for values of another type.
+    """
+    file, _, argument = config.partition(":")
+    made = plain_config(loaded(file, "get_config"), file, argument)
+    return made, override(made, words)
+
+
+def loaded(file: str, *functions: str) -> ModuleType:
+    """The module of a config file, which has these functions. Raises: UserError if it cannot be loaded, or lacks one."""
+    path = Path(file)
+    if path.suffix != ".py" or not path.is_file():
+        raise UserError(f"--config={file} is no Python file; see configs/ for the existing ones")
+    spec = importlib.util.spec_from_file_location(f"_config_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise _unloadable(file, error) from None
+    for name in functions:
+        if not callable(getattr(module, name, None)):
+            raise UserError(f"{file} has no function {name}(); configs/toy.py shows how it is written")
+    return module
+
+
+def called(file: str, function: Callable[..., Any], argument: str) -> Any:
+    """What `get_config` or `sweep` of a config file returns. Raises: UserError for whatever it raises."""
+    try:
+        return function(argument) if argument else function()
+    except ValueError as error:  # a sentence for users
+        raise UserError(str(error)) from None
+    except Exception as error:
+        raise _unloadable(file, error) from None
+
+
+def plain_config(module: ModuleType, file: str, argument: str) -> ConfigDict:
+    """The config that the module of a file makes. Raises: UserError if it makes none."""
+    plain = called(file, module.get_config, argument)
+    if not isinstance(plain, ConfigDict):
+        raise UserError(
+            f"get_config of {file} returns {plain!r:.100}, which is no ConfigDict; return what configs/common.py makes"
+        )
+    return plain
+
+
+def _unloadable(config: str, error: Exception) -> UserError:
+    """The user's mistake behind an error of any kind that a config file raised: what a config raises is its writer's mistake."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = "" if isinstance(error, SyntaxError) else f" ({Path(last.filename).name}, line {last.lineno})"
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return UserError(f"the config {config} cannot be loaded: {said}{where}")
 
 
 def defaults() -> ConfigDict:

@@ -1,94 +1,92 @@
-"""The modes of the command: what each does, with the flags that it uses. A mode imports what it needs: some start without JAX."""
+"""The modes of the command: what each does, with the options that it uses. A mode imports what it needs: some start without JAX."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from absl import flags
-from ml_collections import config_flags
-
-from one_layer.cli import config_files, given, options
+from one_layer.cli import config_files
+from one_layer.cli.given import Given
 from one_layer.system.errors import UserError, counted
 
 log = logging.getLogger(__name__)
 
 
 class Mode(NamedTuple):
-    """A mode's function, which takes the values of the flags, and the names of the flags that it uses."""
+    """A mode's function, and the names of the options that it uses."""
 
-    call: Callable[[], None]
-    flags: tuple[str, ...]
+    call: Callable[[Given], None]
+    options: tuple[str, ...]
 
 
-def _train() -> None:
+def _train(given: Given) -> None:
     from one_layer.runs.model_of import with_model_of
     from one_layer.runs.settings import resolve
     from one_layer.training.train import train
 
     folder = given.run_folder(or_ticket=False)
-    if options.CONFIG.value is None:
+    if given.config is None:
         raise UserError("--config is missing; give one of configs/, for instance --config=configs/toy.py")
-    words = [f"config={config_flags.get_config_filename(flags.FLAGS['config'])}"]
-    words += [f"config.{name}={value}" for name, value in given.overrides().items()]
-    config = with_model_of(options.CONFIG.value.to_dict(), given.overrides().keys(), folder.path)
+    words = [f"config={given.options.config}", *(f"config.{name}={value}" for name, value in given.overrides.items())]
+    config = with_model_of(given.config, given.overrides.keys(), folder.path)
     train(resolve(config), folder.path, words)
 
 
-def _evaluate() -> None:
+def _evaluate(given: Given) -> None:
     from one_layer.runs.evaluate import evaluate
 
-    folder = given.run_folder() if options.WORKDIR.value else None
+    folder = given.run_folder() if given.options.workdir else None
     if folder is not None:
-        folder.writes = options.PROCESS.value == 0
-    evaluate(given.model(), options.SPLIT.value, folder)
+        folder.writes = given.options.process == 0
+    evaluate(given.model(), given.options.split, folder)
 
 
-def _lines() -> None:
+def _lines(given: Given) -> None:
     """Translates, classifies, continues or fills lines: what the model does must be the mode's name."""
     from one_layer.data.text.streams import check_output, read_input, write_output
 
-    check_output(options.OUTPUT.value)  # before anything is computed
+    output = given.options.output
+    check_output(output)  # before anything is computed
     model = given.model()
-    model.check_verb(options.MODE.value)  # before stdin is waited for
-    write_output(options.OUTPUT.value, model.lines(read_input(options.INPUT.value)))
+    model.check_verb(given.options.mode)  # before stdin is waited for
+    write_output(output, model.lines(read_input(given.options.input)))
 
 
-def _export() -> None:
+def _export(given: Given) -> None:
     from one_layer.cli.exporting import export
 
-    export()
+    export(given)
 
 
-def _page() -> None:
+def _page(given: Given) -> None:
     """Writes tickets as one file that computes in the browser: HTML, or an ES module for other programs."""
     from one_layer.data.text.streams import check_output, write_content
     from one_layer.page import document, module
 
-    tickets = [Path(each) for each in options.TICKET.value] or [given.run_folder().ticket_file]
+    tickets = [Path(each) for each in given.options.ticket] or [given.run_folder().ticket_file]
     output = given.needed("output", "give the file of the page, for instance --output=page.html")
     check_output(output)
     is_module = Path(output).suffix in module.SUFFIXES
-    if is_module and options.NOTE.value:
+    if is_module and given.options.note:
         raise UserError(f"--note stands at the end of a page, and --output={output} is a module; leave it out")
-    written = module.of_tickets(tickets) if is_module else document.of_tickets(*tickets, note=options.NOTE.value)
+    written = module.of_tickets(tickets) if is_module else document.of_tickets(*tickets, note=given.options.note)
     write_content(output, written)
     held = "ticket" if len(tickets) == 1 else f"{len(tickets)} tickets"
     sizes = f"{len(written):,}", held, f"{sum(each.stat().st_size for each in tickets):,}"
     log.info("%s: %s bytes with the %s of %s; %s", output, *sizes, "import it" if is_module else "open it in a browser")
 
 
-def _inspect() -> None:
+def _inspect(given: Given) -> None:
     """Prints what a ticket contains."""
     from one_layer.tickets.inspection import describe, inspect
 
-    print_text(describe(inspect(given.ticket() or given.run_folder().ticket_file)))
+    print_text(describe(inspect(given.ticket or given.run_folder().ticket_file)))
 
 
-def _report() -> None:
+def _report(given: Given) -> None:
     """Writes tables and figures from the folders of runs. Imports no JAX."""
     from one_layer.report.writing import report
 
@@ -96,7 +94,7 @@ def _report() -> None:
     report(runs, Path(given.needed("workdir", "give a new folder")))
 
 
-def _collect() -> None:
+def _collect(given: Given) -> None:
     """Writes the results of runs into one file. Imports no JAX."""
     from one_layer.runs.collection import collect
 
@@ -107,9 +105,9 @@ def _collect() -> None:
     log.info("%s: %s", output, counted(collect(pattern, Path(output)), "run"))
 
 
-def _keys() -> None:
+def _keys(given: Given) -> None:
     """Prints every key of the config, its value and its meaning."""
-    print_text(config_files.keys(None if options.CONFIG.value is None else options.CONFIG.value.to_dict()))
+    print_text(config_files.keys(given.config))
 
 
 _TOGETHER = ("distributed", "processes", "process")
@@ -125,30 +123,26 @@ MODES = {
     "keys": Mode(_keys, ("config",)),
 }
 LINES = Mode(_lines, (*_OF_MODEL, "input", "output"))  # of the verbs of the tasks: translate, classify, generate, fill
-NAMES = sorted({name for mode in (*MODES.values(), LINES) for name in mode.flags})
+NAMES = sorted({name for mode in (*MODES.values(), LINES) for name in mode.options})
 
 
-def chosen() -> Mode:
+def chosen(given: Given) -> Mode:
     """The mode of the command line.
 
-    Raises: UserError for an unknown mode, and for a flag that has no effect in this mode, or beside the others.
+    Raises: UserError for an unknown mode, and for an option that has no effect in this mode, or beside the others.
     """
-    return check(options.MODE.value, [name for name in NAMES if flags.FLAGS[name].present])
-
-
-def check(name: str, present: Sequence[str]) -> Mode:
-    """The mode with this name. Raises: UserError as `chosen` does; `present` are the flags of the command line."""
+    name, options, present = given.options.mode, given.options, given.present
     mode = MODES[name] if name in MODES else _of_verb(name)
     for each in present:
-        if each not in mode.flags:
+        if each in NAMES and each not in mode.options:
             raise UserError(f"--mode={name} has no use for --{each}; leave it out")
-    if name != "page" and len(options.TICKET.value) > 1:
+    if name != "page" and len(options.ticket) > 1:
         raise UserError(
-            f"--ticket is given {len(options.TICKET.value)} times, but --mode={name} takes one; only a page takes several"
+            f"--ticket is given {len(options.ticket)} times, but --mode={name} takes one; only a page takes several"
         )
-    if options.ENGINE.value != "jax" and options.DISTRIBUTED.value:
+    if options.engine != "jax" and options.distributed:
         raise UserError(
-            f"--engine={options.ENGINE.value} searches on the cores of one machine, and not in several processes; leave --distributed out"
+            f"--engine={options.engine} searches on the cores of one machine, and not in several processes; leave --distributed out"
         )
     if "ticket" not in present:
         if "ticket_mode" in present:

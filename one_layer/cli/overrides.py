@@ -1,4 +1,4 @@
-"""The keys of a config on the command line of a command that is no mode: `--config.a.b=VALUE`, as the modes take them."""
+"""The keys of a config on the command line: `--config.a.b=VALUE`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from one_layer.cli.command import sentence
 from one_layer.runs.records import flatten, refuse_unknown
 from one_layer.system.errors import UserError
+
+_KINDS = {  # how the parsers of flags tell of a value that is none of this kind
+    ": invalid literal for int()": "a whole number",
+    ": could not convert string to float": "a number",
+    ": ('Non-boolean argument": "True or False",
+}
 
 
 def keys_given(words: Sequence[str]) -> list[str]:
@@ -32,7 +37,16 @@ def override(config: ConfigDict, words: Sequence[str]) -> dict[str, Any]:
         rest = parsed(argv)[1:]
         values = dict(config_flags.get_override_values(parsed["config"]))
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(sentence(str(error))) from None
+        raise UserError(_sentence(str(error))) from None
     if rest:
         raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
     return values
+
+
+def _sentence(text: str) -> str:
+    """What absl and ml_collections say of a value, in one line."""
+    for told, kind in _KINDS.items():
+        flag, found, _ = text.partition(told)
+        if found:
+            return f"{flag.removeprefix('flag ')}: it takes {kind}"
+    return "; ".join(line.strip() for line in text.split("\n") if line.strip())

@@ -23,12 +23,12 @@ from one_layer.ahead.contents import contents
 from one_layer.ahead.prediction import predict
 from one_layer.ahead.programs import PROGRAMS, compiled
 from one_layer.cli.command import parser_of, positive
+from one_layer.cli.config_files import config_of
 from one_layer.data.config import STREAMS
 from one_layer.data.text.streams import check_output, write_content
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
 from one_layer.runs.settings import RunConfig, resolve
-from one_layer.sweeps.plan import config_of
 from one_layer.system.cuda_graphs import keep_loops_on_gpu
 from one_layer.system.errors import UserError
 
@@ -57,7 +57,7 @@ def main(argv: list[str]) -> None:
         help="padded tokens of a text; of a stream, data.block counts (default 32)",
     )
     parser.add_argument(
-        "--top", type=positive, default=None, help="list so many operations, those that read and write the most"
+        "--top", type=positive, default=0, help="list so many operations, those that read and write the most"
     )
     parser.add_argument("--output", help="also write everything that was found to this file, as JSON")
     arguments, rest = parser.parse_known_args(argv)
@@ -70,8 +70,7 @@ def main(argv: list[str]) -> None:
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length
     names = PROGRAMS if arguments.program == "all" else (arguments.program,)
-    top = arguments.top or 0
-    found = [_compiled(name, run, config, target, length, top) for target in targets for name in names]
+    found = [_compiled(name, run, config, target, length, arguments.top) for target in targets for name in names]
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
@@ -79,21 +78,17 @@ def main(argv: list[str]) -> None:
     for each in found:
         _print_largest(each)
         if not each["fits"]:
-            print(_too_much(each))
+            print(
+                f"{each['target']}, mesh {each['mesh']}, {each['max_tokens']:,} tokens: "
+                f"{_mb(each['peak_bytes'] - each['chip_bytes'])} too much; lower data.max_tokens, raise optim.accumulate or mesh.model, "
+                "set model.remat, or give more devices"
+            )
     if arguments.output:
         write_content(arguments.output, (json.dumps(found, indent=1) + "\n").encode())
 
 
-def _too_much(found: dict[str, Any]) -> str:
-    more = _mb(found["peak_bytes"] - found["chip_bytes"])
-    return (
-        f"{found['target']}, mesh {found['mesh']}, {found['max_tokens']:,} tokens: {more} too much; lower data.max_tokens, raise "
-        "optim.accumulate or mesh.model, set model.remat, or give more devices"
-    )
-
-
 def _run(config: str, words: list[str]) -> RunConfig:
-    made = config_of(config, words)
+    made, _ = config_of(config, words)
     if not made.data.directory and made.data.source not in ("toy", "tfds"):
         made.data.directory = "."  # no text is read
     return resolve(made.to_dict())

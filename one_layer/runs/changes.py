@@ -10,6 +10,9 @@ from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, left_open
 from one_layer.system.errors import UserError
 
+# The keys of `data` by which raw text becomes pieces, but for the codes.
+STEPS = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
+
 
 def everywhere_alike(run: RunConfig) -> dict[str, Any]:
     """The keys that must be the same in all processes of a run, by dotted names: all but those that say where files lie."""

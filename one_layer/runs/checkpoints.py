@@ -6,7 +6,6 @@ again from the seed. Beside the progress it stores digests of everything, becaus
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +20,6 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 from one_layer.runs.digests import digest, digest_of_text
 from one_layer.system.errors import UserError, not_in_utf8
 
-_OF_READING = (
-    "CheckpointManagerOptions.read_only=True",
-    "Given directory is read only",
-)  # warnings about what is intended
 _SAVED = "saved"  # beside the keys of a progress: digests, and the score
 
 
@@ -44,15 +39,14 @@ class Checkpoints:
             raise not_in_utf8(self.folder) from None
         self._kept = _Kept(keep_last)
         try:
-            with _silent(_OF_READING):
-                options = ocp.CheckpointManagerOptions(
-                    preservation_policy=self._kept,
-                    best_fn=_score,
-                    create=not read_only,
-                    read_only=read_only,
-                    cleanup_tmp_directories=not read_only,
-                )
-                self._manager = ocp.CheckpointManager(self.folder, options=options)
+            # Not Orbax's own read_only, which adds nothing to these options but warnings.
+            options = ocp.CheckpointManagerOptions(
+                preservation_policy=self._kept,
+                best_fn=_score,
+                create=not read_only,
+                cleanup_tmp_directories=not read_only,
+            )
+            self._manager = ocp.CheckpointManager(self.folder, options=options)
             self._metrics()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             # Orbax reads all scores here, to find the best.
@@ -140,7 +134,8 @@ class Checkpoints:
 
         Raises: UserError for a checkpoint that is missing, damaged or of another model.
         """
-        items = {name: ocp.args.StandardRestore(_abstract(tree)) for name, tree in like.items()}
+        shapes = {name: jax.tree.map(ocp.utils.to_shape_dtype_struct, tree) for name, tree in like.items()}
+        items = {name: ocp.args.StandardRestore(tree) for name, tree in shapes.items()}
         found = dict(self._restore(step, ocp.args.Composite(**items)).items())
         saved = self._progress(step)[1]
         for name in found:
@@ -195,25 +190,6 @@ def _cause(error: Exception) -> str:
     line = re.split(r"\W*\[tensorstore_spec|\W*See full TensorStore details", line)[0]
     _, nested, cause = line.rpartition(": Error ")
     return f"Error {cause}"[:300] if nested else line[:300]
-
-
-@contextmanager
-def _silent(beginnings: tuple[str, ...]) -> Iterator[None]:
-    """Keeps absl, which Orbax logs with, from logging messages that begin so."""
-
-    def wanted(record: logging.LogRecord) -> bool:
-        return not record.getMessage().startswith(beginnings)
-
-    logger = logging.getLogger("absl")
-    logger.addFilter(wanted)
-    try:
-        yield
-    finally:
-        logger.removeFilter(wanted)
-
-
-def _abstract(tree: Any) -> Any:
-    return jax.tree.map(ocp.utils.to_shape_dtype_struct, tree)
 
 
 @dataclass

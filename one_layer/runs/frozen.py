@@ -70,9 +70,7 @@ def read_frozen(path: Path) -> dict[str, np.ndarray]:
         if strange := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
             raise ValueError(f"{strange[0]!r:.200} is not an array")  # NumPy returns the raw bytes of an unknown file
         return arrays
-    except (
-        Exception
-    ) as error:  # zipfile, zlib and NumPy raise a dozen types of errors, and each means that the file is damaged
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen types, and each means that the file is damaged
         said = " ".join(f"{type(error).__name__}: {error!s:.200}".split())
         raise UserError(
             f"{path} cannot be read ({said}); restore the run's own file, or import the model again"

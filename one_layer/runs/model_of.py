@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.layers.freezing import STACKS
+from one_layer.runs.changes import STEPS
 from one_layer.runs.folder import RunFolder
 from one_layer.system.errors import UserError
 
-_TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind", "source_language", "target_language")
+_TEXT = (*STEPS, "source_language", "target_language")
 _TEXT_OF_TASK = ("unit", "bpe_merges", "bpe_codes", "joined_vocabulary")
 
 

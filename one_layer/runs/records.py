@@ -14,9 +14,8 @@ from one_layer.system.removed import IDLE, refuse_removed
 
 Record = TypeVar("Record")
 
-_LARGEST = (
-    10**18
-)  # of any number: larger ones mean nothing, and do not fit the integers and floats that compute with them
+_LARGEST = 10**18  # of any number: larger ones mean nothing, and do not fit what computes with them
+_hints = cache(get_type_hints)
 
 # Where files of the text lie. A run recognises its text by the content.
 PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.translations")
@@ -62,11 +61,6 @@ def record(kind: type[Record], section: str, values: dict[str, Any], ignored: It
     return kind(**values)
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
 def _meant(value: Any, hint: Any) -> Any:
     """A value with `~/` at its start replaced (see `at_home`). In a list of texts, a whole number is the text of its digits: a test set
     may be called 2014, which the command line takes for a number. There, a comma stands between two texts. A key that is one text takes
@@ -97,7 +91,7 @@ def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
         if name not in known:
             refuse_removed([f"{prefix}{name}"])
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known are {', '.join(sorted(known))}"
+            hint = f"did you mean {prefix}{near[0]}?" if near else "configs/common.py declares all keys"
             raise UserError(f"unknown key {prefix}{name} in the config; {hint}")
 
 

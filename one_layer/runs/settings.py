@@ -48,9 +48,6 @@ class OptimConfig:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise UserError(f"optim.schedule is {self.schedule!r:.200}; known are {', '.join(SCHEDULES)}")
-        for name in ("lr", "warmup", "warmup_init_lr", "weight_decay", "clip"):
-            if getattr(self, name) is not None and not getattr(self, name) >= 0:
-                raise UserError(f"optim.{name} is {getattr(self, name)}; it must not be negative")
         for name in ("b1", "b2", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UserError(f"optim.{name} is {getattr(self, name)}; it must lie in [0, 1)")
@@ -61,7 +58,7 @@ class OptimConfig:
             )
         if (self.warmup or 0) > MOST_UPDATES:
             raise UserError(f"optim.warmup is {self.warmup}; it must be at most {MOST_UPDATES:,}")
-        check_least("optim", self, accumulate=1)
+        check_least("optim", self, lr=0, warmup=0, warmup_init_lr=0, weight_decay=0, clip=0, accumulate=1)
 
 
 @dataclass(frozen=True)
@@ -94,12 +91,10 @@ class TrainConfig:
             raise UserError(
                 "train.updates, train.epochs and train.minutes are all 0; set one of them, so that training ends"
             )
-        least = {"log_every": 1, "keep_last": 1}
-        for name in (each.name for each in dataclasses.fields(self) if each.type != "str"):
-            value = getattr(self, name)
-            if value is not None and not value >= least.get(name, 0):
-                raise UserError(f"train.{name} is {value}; it must be at least {least.get(name, 0)}")
-            if name in ("updates", "epochs") and value > MOST_UPDATES:
+        numbers = {each.name: 0 for each in dataclasses.fields(self) if each.type != "str"}
+        check_least("train", self, **{**numbers, "log_every": 1, "keep_last": 1})
+        for name, value in (("updates", self.updates), ("epochs", self.epochs)):
+            if value > MOST_UPDATES:
                 raise UserError(f"train.{name} is {value}; it must be at most {MOST_UPDATES:,}; 0 stands for no limit")
 
 

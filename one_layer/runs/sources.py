@@ -13,11 +13,8 @@ from typing import Any
 from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.records import flatten
 
-WORDS = {
-    "train.init_from": "begins with",
-    "data.teacher": "taught by",
-    "model.embedding_path": "embeddings of",
-}  # by key
+# By key.
+WORDS = {"train.init_from": "begins with", "data.teacher": "taught by", "model.embedding_path": "embeddings of"}
 _COSTS = ("train_seconds", "train_flops")
 
 
@@ -40,10 +37,8 @@ def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, float | None]:
     result = read_object(file)
     own = result.get("sources")
     own = sources(flatten(result.get("config", {})), (*seen, folder)) if own is None else own
-    every = [
-        result,
-        *{each["path"]: each for each in own}.values(),
-    ]  # a run that is source and teacher was trained once
+    # A run that is source and teacher was trained once.
+    every = [result, *{each["path"]: each for each in own}.values()]
     return {name: _sum([each.get(name) for each in every]) for name in _COSTS}
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
-from one_layer.cli.command import no_config, unloadable
+from one_layer.cli.config_files import called, loaded, plain_config
 from one_layer.cli.overrides import override
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten, refuse_unknown
@@ -68,10 +67,10 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     keys and values of another type, for two runs with the same folder, and for runs that need each other.
     """
     file, _, argument = config.partition(":")
-    module = _load(file, "get_config", "sweep")
+    module = loaded(file, "get_config", "sweep")
     listed = _listed(module, file, sweep)
     first = listed[0].get(ARGUMENT, "") or argument  # get_config may need one
-    shared = override(_plain_config(module, file, first), shared_words)
+    shared = override(plain_config(module, file, first), shared_words)
     runs = []
     for overrides in listed:
         if twice := sorted(shared.keys() & overrides.keys()):
@@ -88,34 +87,8 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
     return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs, workdir))
 
 
-def config_of(config: str, words: list[str]) -> ConfigDict:
-    """The config FILE or FILE:ARGUMENT with the overrides of `words`. Raises: UserError as `make` does."""
-    file, _, argument = config.partition(":")
-    made = _plain_config(_load(file, "get_config"), file, argument)
-    override(made, words)
-    return made
-
-
-def _load(file: str, *functions: str) -> ModuleType:
-    """The module of a config file, which has these functions."""
-    path = Path(file)
-    if path.suffix != ".py" or not path.is_file():
-        raise UserError(f"--config={file} is no Python file; see configs/ for the existing ones")
-    spec = importlib.util.spec_from_file_location(f"_config_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise unloadable(file, error) from None
-    for name in functions:
-        if not callable(getattr(module, name, None)):
-            raise UserError(f"{file} has no function {name}(); configs/toy.py shows how it is written")
-    return module
-
-
 def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
-    found = _called(file, module.sweep, sweep)
+    found = called(file, module.sweep, sweep)
     runs = list(found) if isinstance(found, Iterable) else [found]
     if not runs:
         raise UserError(f"the sweep {sweep or 'of ' + file} has no runs")
@@ -138,23 +111,6 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _called(file: str, function: Callable[..., Any], argument: str) -> Any:
-    """What `get_config` or `sweep` of a config file returns. Raises: UserError for whatever it raises."""
-    try:
-        return function(argument) if argument else function()
-    except ValueError as error:  # a sentence for users
-        raise UserError(str(error)) from None
-    except Exception as error:
-        raise unloadable(file, error) from None
-
-
-def _plain_config(module: ModuleType, file: str, argument: str) -> ConfigDict:
-    plain = _called(file, module.get_config, argument)
-    if not isinstance(plain, ConfigDict):
-        raise no_config(file, plain)
-    return plain
-
-
 def _default_sweep(module: ModuleType) -> str:
     parameters = inspect.signature(module.sweep).parameters.values()
     return str(next((each.default for each in parameters), ""))
@@ -163,7 +119,7 @@ def _default_sweep(module: ModuleType) -> str:
 def _run(
     module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
 ) -> Run:
-    plain = _plain_config(module, file, argument)
+    plain = plain_config(module, file, argument)
     varied = {key: value for key, value in overrides.items() if key not in (ARGUMENT, DIRECTION)}
     defaults = flatten(plain.to_dict())
     refuse_unknown("", varied, set(defaults))

@@ -15,10 +15,11 @@ class UserError(ValueError):
 
 
 def check_least(section: str, record: object, **least: int) -> None:
-    """Raises: UserError for a key of a section of the config that is below its least value."""
+    """Raises: UserError for a key of a section of the config that is a number below its least value, or none at all (nan)."""
     for name, value in least.items():
-        if getattr(record, name) < value:
-            raise UserError(f"{section}.{name} is {getattr(record, name)}; it must be at least {value}")
+        given = getattr(record, name)
+        if given is not None and not given >= value:
+            raise UserError(f"{section}.{name} is {given}; it must be at least {value}")
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets
@@ -29,7 +29,7 @@ from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training import processes
 from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.file_budget import with_width
-from one_layer.training.fine_tuning import check_tables, source_of, start
+from one_layer.training.fine_tuning import Start, source_of, start
 from one_layer.training.first_look import first_look
 from one_layer.training.hardware import describe_devices
 from one_layer.training.memory import check_memory
@@ -38,21 +38,11 @@ from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
 from one_layer.training.text_length import longest_allowed, with_length
 from one_layer.training.time_budget import with_updates
+from one_layer.training.trainer import Ready
 
 log = logging.getLogger(__name__)
 
 _FEWEST = 10  # types of a vocabulary that is not known yet
-
-
-class Ready(NamedTuple):
-    """A run whose folder is locked and has the files of its beginning, with a value for every key."""
-
-    run: RunConfig
-    model: ModelConfig
-    corpus: Corpus
-    folder: RunFolder
-    devices: Devices
-    lessons: Lessons | None = None  # what a teacher says of the training text
 
 
 @contextmanager
@@ -90,11 +80,15 @@ def opened(
         with processes.leader_first("text"):  # it may store the text
             if known is None or (resumed and not _made_with(known, folder.assets())):
                 known = read_corpus(taught(run, folder, teacher), folder, resumed, source, teacher)
-            run, corpus, chosen = _of_its_text(run, known) if by_text else (run, known, [])
+            corpus = known
+            chosen: list[str] = []
+            if by_text:
+                run, chosen = with_length(run, known)
+                corpus = run.task.corpus(run.data, known)
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
-        if not resumed:
-            run, width = _of_its_size(run, corpus)
+        if run.train.bytes and not resumed:
+            run, width = with_width(run, corpus)
             chosen += width
         model = run.model_for(corpus.vocabularies)
         _say(*corpus.report, batches.describe(), *chosen, *describe_devices(devices), *describe_ticket(model))
@@ -102,8 +96,9 @@ def opened(
             first_look(corpus)
         check_memory(run, model, corpus, members)
         lessons, teacher = lessons_of(run, corpus, folder, teacher), None  # its arrays are not needed any more
+        ready = Ready(run, model, corpus, folder, devices, lessons)
         if run.train.minutes and not resumed:
-            run, chosen = with_updates(run, model, corpus, devices, lessons, began_at)
+            run, chosen = with_updates(ready, began_at)
             _say(*chosen)
         run, chosen = planned(run, batches.batches_per_epoch)
         _say(*chosen)
@@ -114,20 +109,14 @@ def opened(
             _check_teacher(run, began, lessons)
         with processes.leader_first("folder"):
             if not resumed:
-                begin(run, model, corpus, folder, source, batches.batches_per_epoch, lessons)
+                begin(ready._replace(run=run), source, batches.batches_per_epoch)
             folder.write_config(run)
-        yield Ready(run, model, corpus, folder, devices, lessons)
+        yield ready._replace(run=run)
 
 
 def _say(*lines: str) -> None:
     for line in lines:
         log.info(line)
-
-
-def _of_its_text(run: RunConfig, known: Corpus) -> tuple[RunConfig, Corpus, list[str]]:
-    """The run with the length that its text needs, the text cut to it, and what is said of it."""
-    run, chosen = with_length(run, known)
-    return run, run.task.corpus(run.data, known), chosen
 
 
 def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | None) -> None:
@@ -136,11 +125,6 @@ def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | Non
         raise UserError(
             f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new --workdir"
         )
-
-
-def _of_its_size(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
-    """The run with the width that `train.bytes` allows, and what is said of it; the run itself without such a limit."""
-    return with_width(run, corpus) if run.train.bytes else (run, [])
 
 
 def _check_ticket(run: RunConfig) -> None:
@@ -186,32 +170,19 @@ def read_corpus(
     return run.task.corpus(run.data, teacher.assets if teacher is not None and by_words else None)
 
 
-def begin(
-    run: RunConfig,
-    model: ModelConfig,
-    corpus: Corpus,
-    folder: RunFolder,
-    source: TrainedModel | None,
-    epoch_updates: int,
-    lessons: Lessons | None,
-) -> None:
+def begin(ready: Ready, source: TrainedModel | None, epoch_updates: int) -> None:
     """Writes the files of a new run but config.json.
 
     Raises: UserError, before anything is written, for a missing or damaged file, a source that does not fit, and a warm-up without end.
     """
-    fixed: dict[str, Any] = {"frozen": _tables(run, model, corpus)}
-    begun = None if source is None else start(run, model, corpus, source)
+    run, model, corpus, folder, _, lessons = ready
+    tables = pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
+    begun = Start({}, {"frozen": tables}, [])
+    if source is not None:
+        begun = start(run, model, corpus, source, tables)
     check_warmup(run, epoch_updates)
-    if source is not None and begun is not None:
-        check_tables(run, source, fixed["frozen"], begun)
-        _say(*begun.report)
-        fixed = {**begun.fixed, "frozen": {**fixed["frozen"], **begun.fixed.get("frozen", {})}}
+    _say(*begun.report)
     # Now, because the folders of the sources may be gone, or their runs may have gone on, when this one ends.
     more = {"epoch_updates": epoch_updates, "sources": sources(flatten(run.raw))}
     more |= {} if lessons is None else {"teacher": lessons.key}
-    folder.begin(corpus, fixed, corpus.fingerprints(), None if begun is None else begun.params, more)
-
-
-def _tables(run: RunConfig, model: ModelConfig, corpus: Corpus) -> dict[str, Any]:
-    """The tables of `model.embedding_path`: one per side, or one for both sides if they share it; none without a path."""
-    return pretrained_tables(model, run.seed, embedding_rows(model, table_sides(model, corpus)))
+    folder.begin(corpus, begun.fixed, corpus.fingerprints(), begun.params, more)

@@ -13,7 +13,7 @@ from typing import Any
 import optax
 from tqdm import tqdm
 
-from one_layer.data.batches import Batch, training_iterator
+from one_layer.data.batches import training_iterator
 from one_layer.models.flops import batch_flops
 from one_layer.runs.convergence import selected_by
 from one_layer.runs.progress import duration, time_left
@@ -92,13 +92,10 @@ class _Course:
                 log.warning("the next evaluation has no mask/flips: %s", error)
 
     def interval(self) -> Iterator[Request]:
-        """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved."""
-        trainer = self._trainer
-        with closing(training_iterator(trainer.batches, trainer.progress.step)) as batches:
-            yield from self._updates(batches)
+        """Does the updates up to the next evaluation, or until a checkpoint is due, which is then saved.
 
-    def _updates(self, batches: Iterator[Batch]) -> Iterator[Request]:
-        """Metrics are fetched one step late, so that the device never waits."""
+        Metrics are fetched one step late, so that the device never waits.
+        """
         trainer = self._trainer
         run, progress = trainer.run, trainer.progress
         next_evaluation = progress.step + trainer.evaluate_every - progress.step % trainer.evaluate_every
@@ -109,18 +106,18 @@ class _Course:
         meter = Meter(self._log, trainer.schedule, *of_line, trainer.clock)
         pending: list[tuple[int, dict[str, Any]]] = []
         reached = progress.step
-        for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
-            batch = next(batches)
-            placed = trainer.devices.batch(batch)
-            yield placed, step
-            counted = computed(trainer.model, run.seed, run.optim.warmup or 0, step)
-            progress.flops += batch_flops(counted, placed)
-            pending.append((step + 1, trainer.sums))
-            if len(pending) > 1:
-                self._read(meter, *pending.pop(0))
-            reached = step + 1
-            if self._pause.now(bool(self._interruption.signal) or self._due()):
-                break
+        with closing(training_iterator(trainer.batches, progress.step)) as batches:
+            for step in tqdm(range(progress.step, end), desc=self._title(), unit="update", disable=None, leave=False):
+                placed = trainer.devices.batch(next(batches))
+                yield placed, step
+                counted = computed(trainer.model, run.seed, run.optim.warmup or 0, step)
+                progress.flops += batch_flops(counted, placed)
+                pending.append((step + 1, trainer.sums))
+                if len(pending) > 1:
+                    self._read(meter, *pending.pop(0))
+                reached = step + 1
+                if self._pause.now(bool(self._interruption.signal) or self._due()):
+                    break
         for step, sums in pending:
             self._read(meter, step, sums)
         if reached == end:

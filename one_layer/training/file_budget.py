@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from typing import Any
 
 from one_layer import tickets
 from one_layer.data.corpus import Corpus
 from one_layer.layers.quantization import is_matrix, stored_bytes
-from one_layer.models import ModelConfig, initialize, shapes
+from one_layer.models import initialize, shapes
 from one_layer.models.accounting import ticket_bytes
 from one_layer.runs.settings import RunConfig, of_training, with_values
 from one_layer.system.errors import UserError
@@ -72,18 +71,12 @@ def file_bytes(run: RunConfig, corpus: Corpus) -> int:
         evaluation=run.evaluation,
         training=of_training(run.raw),
     )
-    return len(to_bytes(ticket)[0]) + _vectors(model)
-
-
-def _vectors(model: ModelConfig) -> int:
-    own: dict[Any, Any] = {
-        path: shape for path, shape in shapes(model).items() if path[0] == "params" and path[-1] != "scores"
-    }
-    return sum(
+    vectors = sum(
         stored_bytes(model.precisions.of(path[-1], shape), shape)
-        for path, shape in own.items()
-        if not is_matrix(path[-1], shape)
+        for path, shape in shapes(model).items()
+        if path[0] == "params" and path[-1] != "scores" and not is_matrix(path[-1], shape)
     )
+    return len(to_bytes(ticket)[0]) + vectors
 
 
 def _with_width(run: RunConfig, width: int) -> RunConfig:

@@ -25,14 +25,13 @@ from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.sharding import fetch
-from one_layer.runs.changes import refuse_others
+from one_layer.runs.changes import STEPS, refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.other_function import other_function
 
 Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
@@ -43,17 +42,21 @@ _SAME = (
     "rotary_base",
 )
 _SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
-# Keys that decide neither which arrays a model has nor their shapes.
-_FREE = {
-    *("selection", "keep", "threshold", "dynamic_scale", "coats", "score_init", "scale_by_keep"),
-    *("dtype", "remat", "trained_precision", "vector_precision", "layerdrop"),
+# Keys that change nothing of what arrays compute after training.
+_OF_TRAINING = {
+    *("score_init", "remat", "layerdrop"),
     *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
 }
-_TEXT = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
+# Keys that decide neither which arrays a model has nor their shapes.
+_FREE = {
+    *_OF_TRAINING,
+    *("selection", "keep", "threshold", "dynamic_scale", "coats", "scale_by_keep"),
+    *("dtype", "trained_precision", "vector_precision"),
+}
 
 
 class Start(NamedTuple):
-    """What a run begins with: the taken over `params`, `fixed` arrays that its seed does not give, and lines for people."""
+    """What a run begins with: the taken over `params`, all `fixed` arrays that its seed does not give, and lines for people."""
 
     params: Variables
     fixed: Variables
@@ -85,13 +88,12 @@ def source_of(run: RunConfig) -> TrainedModel | None:
         raise UserError(f"the run of train.init_from cannot be used: {error}") from None
     _check_keys(run, source)
     _check_fixed(run, source)
-    return dataclasses.replace(
-        source, variables=fetch(source.variables)
-    )  # all processes take part in this, and one writes
+    # All processes take part in this, and one writes.
+    return dataclasses.replace(source, variables=fetch(source.variables))
 
 
-def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel) -> Start:
-    """What fits of `source`. Raises: UserError if nothing fits."""
+def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedModel, tables: Variables) -> Start:
+    """What fits of `source`, beside the `tables` of `model.embedding_path`. Raises: UserError if nothing fits, or for other tables."""
     theirs = flatten_dict(source.variables["params"])
     if source.config.shared_embedding and not model.shared_embedding and ("shared_embedding", "kernel") in theirs:
         theirs["source_embedding", "kernel"] = theirs.pop(("shared_embedding", "kernel"))
@@ -121,12 +123,22 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         )
     if unknown := left - set(reshaped):
         report.append(f"not taken over: {_listed(unknown)}")
-    report += other_function(model, source.config, taken)
+    if others := _others(model, source, _OF_TRAINING):
+        report.append(f"settings by which the same arrays may compute other numbers: {others}")
     if run.data.bpe_merges:
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
         )
-    return Start(unflatten_dict(taken), unflatten_dict(_stored(run, model)), report)
+    fixed = unflatten_dict(_stored(run, model))
+    theirs_fixed = fixed.get("frozen", {})
+    for name in tables.keys() & theirs_fixed.keys():
+        if not np.array_equal(tables[name]["kernel"], theirs_fixed[name]["kernel"]):
+            raise UserError(
+                f"the {name} of model.embedding_path={run.model['embedding_path']:.200} is not the one in {run.train.init_from} of "
+                f"train.init_from, whose scores and layers belong to that of {source.config.embedding_path:.200}; give the same files, "
+                "model.init_* keys, model.scale_by_keep, model.keep and seed"
+            )
+    return Start(unflatten_dict(taken), {**fixed, "frozen": {**tables, **theirs_fixed}}, report)
 
 
 def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: Iterable[ArrayPath]) -> None:
@@ -162,15 +174,14 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
     model = run.model_config(10, 10)
     both_have_reservoirs = all(any("R" in each.pattern(stack) for stack in STACKS) for each in (model, source.config))
     learned = ("max_positions",) if model.positions == "learned" else ()
-    scaled = (
-        ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
-    )  # both have arrays of these names
+    # Arrays of these two norms have the same names.
+    scaled = ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
     pairs = [
         (f"model.{key}", getattr(model, key), getattr(source.config, key))
         for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if both_have_reservoirs else ()))
     ] + [
         (f"data.{key}", getattr(now, key), getattr(then, key))
-        for key in _TEXT
+        for key in STEPS
         if (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize)
     ]
     refuse_others(pairs, f"{run.train.init_from} of train.init_from does not fit")
@@ -179,7 +190,7 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
 def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
     """Raises: UserError if the fixed matrices that both models have are not the same: scores and trained layers belong to them.
 
-    The tables of `model.embedding_path` are only known with the text; `check_tables` compares their values.
+    The tables of `model.embedding_path` are only known with the text; `start` compares their values.
     """
     model = run.model_config(source.config.source_vocab, source.config.target_vocab)
     stored = _stored(run, model)
@@ -195,18 +206,6 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
             raise UserError(
                 f"the fixed weights {'/'.join(module)} are others than in {run.train.init_from} of train.init_from, to whose weights its "
                 f"scores and layers belong: {', '.join([*seed, _others(model, source)])}; give the same"
-            )
-
-
-def check_tables(run: RunConfig, source: TrainedModel, tables: Variables, begun: Start) -> None:
-    """Raises: UserError if the `tables` of `model.embedding_path` are not those of `source`, with which the run begins."""
-    taken = begun.fixed.get("frozen", {})
-    for name in tables.keys() & taken.keys():
-        if not np.array_equal(tables[name]["kernel"], taken[name]["kernel"]):
-            raise UserError(
-                f"the {name} of model.embedding_path={run.model['embedding_path']:.200} is not the one in {run.train.init_from} of "
-                f"train.init_from, whose scores and layers belong to that of {source.config.embedding_path:.200}; give the same files, "
-                "model.init_* keys, model.scale_by_keep, model.keep and seed"
             )
 
 

@@ -18,7 +18,7 @@ import logging
 import math
 import os
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 _FLOAT, _READ_AHEAD, _ARRAYS = 4, 8, 3  # bytes; updates; `source`, `target_in` and `target`
 _MOMENTS = 2  # numbers of Adam for each weight
-_CGROUPS = Path("/sys/fs/cgroup")
 _MEND = {
     "state": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
     "gradients": "model.d_model, model.ffn, model.encoder_layers and model.decoder_layers",
@@ -71,15 +70,10 @@ def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = Non
 
 def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -> dict[str, int]:
     """The bytes of every part of the estimate; 0 for those that need a corpus if there is none."""
-    found = shapes(model)
-    trained, fixed, masked = (
-        sum(math.prod(shape) for path, shape in found.items() if wanted(path))
-        for wanted in (
-            lambda path: path[0] == "params",
-            lambda path: path[0] != "params",
-            lambda path: path[-1] == "scores",
-        )
-    )
+    sizes = {path: math.prod(shape) for path, shape in shapes(model).items()}
+    trained = sum(size for path, size in sizes.items() if path[0] == "params")
+    masked = sum(size for path, size in sizes.items() if path[-1] == "scores")
+    fixed = sum(sizes.values()) - trained
     optimised = sum(math.prod(shape) for shape in TrainedParts.of(model).shapes.values())
     frozen = trained - optimised
     state = (1 + _MOMENTS) * optimised + frozen + fixed
@@ -95,7 +89,9 @@ def estimate(run: RunConfig, model: ModelConfig, corpus: Corpus | None = None) -
         longest = max(int(side.lengths.max()) for side in sides)
         floats["activations"] = activations(run, model, tokens, longest)
         floats["batches"] = _READ_AHEAD * _ARRAYS * update
-        search = run.task.line_work(model, run.evaluation, _longest_scored(corpus)).bytes
+        scored = [split.source for split in (corpus.valid, *corpus.tests.values()) if len(split)]
+        longest_scored = max((int(source.lengths.max()) for source in scored), default=1)
+        search = run.task.line_work(model, run.evaluation, longest_scored).bytes
     return {name: int(_FLOAT * count) for name, count in floats.items()} | {"search": search}
 
 
@@ -111,11 +107,6 @@ def activations(run: RunConfig, model: ModelConfig, tokens: int, longest: int) -
     return tokens * kept + max(logits, tokens * again)  # the logits are gone when the first layer is computed again
 
 
-def _longest_scored(corpus: Corpus) -> int:
-    splits = [split.source for split in (corpus.valid, *corpus.tests.values()) if len(split)]
-    return max((int(source.lengths.max()) for source in splits), default=1)
-
-
 def memory_limit() -> int:
     """The bytes that the run may take: the memory of all accelerators. On CPUs: the least of the machine's, its group's and its own limit.
 
@@ -127,40 +118,28 @@ def memory_limit() -> int:
     own, _ = resource.getrlimit(resource.RLIMIT_AS)
     limits = [
         os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        *_group_limits(_group_files(_own_groups(), _CGROUPS)),
+        *_group_limits(_read(Path("/proc/self/cgroup")), Path("/sys/fs/cgroup")),
     ]
     return min(limits if own == resource.RLIM_INFINITY else [*limits, own]) * jax.process_count()
 
 
-def _own_groups() -> str:
-    try:
-        return Path("/proc/self/cgroup").read_text()
-    except OSError:  # not Linux
-        return ""
-
-
-def _group_files(groups: str, root: Path) -> Iterator[Path]:
-    """The files with the limits of this process's control group and of those that it is in. `groups`: the lines of /proc/self/cgroup."""
+def _group_limits(groups: str, root: Path) -> Iterator[int]:
+    """The limits of this process's control group and of those that it is in. `groups`: the lines of /proc/self/cgroup."""
     for line in groups.splitlines() or ["0::/"]:
         _, controllers, path = line.split(":", 2)
         if controllers in ("", "memory"):  # version 2, or version 1's group for memory
             base, name = (root, "memory.max") if not controllers else (root / "memory", "memory.limit_in_bytes")
             # Within a container, the path may be that of the host: its folders are then not there.
             group = base / path.lstrip("/")
-            yield from (each / name for each in (group, *group.parents) if each.is_relative_to(base))
+            files = [each / name for each in (group, *group.parents) if each.is_relative_to(base)]
+            yield from (int(text) for text in map(_read, files) if text.isdecimal())  # not `max`
 
 
-def _group_limits(files: Iterable[Path]) -> list[int]:
-    """The limits of the control group, where the system has any."""
-    found = []
-    for path in files:
-        try:
-            text = path.read_text("ascii").strip()
-        except (OSError, ValueError):
-            continue
-        if text.isdecimal():  # not `max`
-            found.append(int(text))
-    return found
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii").strip()
+    except (OSError, ValueError):  # not Linux, or no such group
+        return ""
 
 
 def _gigabytes(size: int) -> str:

@@ -27,7 +27,7 @@ from one_layer.training.course import Request, course
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
 from one_layer.training.stacked import Stack
-from one_layer.training.trainer import Trainer
+from one_layer.training.trainer import Ready, Trainer
 
 log = logging.getLogger(__name__)
 
@@ -81,11 +81,11 @@ class Member(Trainer):
     moments = _in_stack("moments")
     fixed = _in_stack("fixed")
 
-    def __init__(self, *ready: Any, validators: list[Validator]) -> None:
+    def __init__(self, ready: Ready, validators: list[Validator]) -> None:
         """`validators`: an empty list that all members of the population share."""
         self.own: dict[str, Any] = {}
         self._validators = validators
-        super().__init__(*ready)
+        super().__init__(ready)
 
     def leave_device(self) -> None:
         """Moves the arrays to the host, so that the first device does not hold those of all runs before they lie on all devices."""
@@ -140,9 +140,8 @@ class _Population:
                 self._update(stack)
         if self._interrupted is not None:
             raise self._interrupted
-        if self._interruption.signal and len(self._finished) + len(self._failed) < len(
-            self._courses
-        ):  # not all were begun
+        ended = len(self._finished) + len(self._failed)
+        if self._interruption.signal and ended < len(self._courses):  # not all were begun
             raise Interrupted(self._interruption.signal, 0)
         return self._failed
 
@@ -150,7 +149,7 @@ class _Population:
         """What `one_layer.training.train.train` does with a run; but others do its updates."""
         known = next((member.corpus for member in self._members.values()), None)
         with opened(entry.run, entry.workdir, Devices.holding(()), self._size, known) as ready:
-            member = Member(*ready, validators=self._validators)
+            member = Member(ready, validators=self._validators)
             member.clock, member.members = self._clock, self._size
             self._check_text(entry.name, member)
             self._members[entry.name] = member

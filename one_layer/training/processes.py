@@ -58,15 +58,15 @@ def leads() -> bool:
 def leader_first(name: str) -> Iterator[None]:
     """A block that the other processes enter when the leader has left it, for instance because it writes what they read."""
     if not leads():
-        _wait(name)
+        multihost_utils.sync_global_devices(name)
     yield
     if leads():
-        _wait(name)
+        multihost_utils.sync_global_devices(name)
 
 
 def told_by_the_leader(value: bool) -> bool:
     """The leader's `value`."""
-    return bool(multihost_utils.broadcast_one_to_all(np.array(value))) if not alone() else value
+    return bool(multihost_utils.broadcast_one_to_all(np.array(value)))
 
 
 def agree(values: Mapping[str, Any]) -> None:
@@ -124,11 +124,6 @@ class Pause:
             return False
         self._wishes = None
         return True
-
-
-def _wait(name: str) -> None:
-    if not alone():
-        multihost_utils.sync_global_devices(name)
 
 
 def _digest(text: str) -> np.ndarray:

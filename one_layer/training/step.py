@@ -52,15 +52,20 @@ def train_step(
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
     `devices` share out the work; by default there is one. With `distil`, batches also have what a teacher says of their targets.
     """
-    devices, parts = devices or Devices.holding(()), TrainedParts.of(config)
+    devices = devices or Devices.holding(())
     step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil)
+    shapes = state_shapes(config, optimizer, devices)
+    if uses_policy(config):
+        return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), *shapes))
+    return devices.jit_step(step, *shapes)
+
+
+def state_shapes(config: ModelConfig, optimizer: optax.GradientTransformation, devices: Devices) -> tuple[Tree, ...]:
+    """The shapes of `params`, `moments` and `fixed`, the first arguments of a step."""
     fixed = abstract(config)
     params = fixed.pop("params")
-    fixed = jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
-    moments = jax.eval_shape(lambda params: optimizer.init(parts.pick(params)), params)
-    if uses_policy(config):
-        return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), params, moments, fixed))
-    return devices.jit_step(step, params, moments, fixed)
+    moments = jax.eval_shape(lambda params: optimizer.init(TrainedParts.of(config).pick(params)), params)
+    return params, moments, jax.eval_shape(partial(with_frozen_masks, config, devices=devices), params, fixed)
 
 
 def update(

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import one_layer
 from one_layer.data.text.languages import code
 from one_layer.data.training_text import codes_of
-from one_layer.runs.changes import refuse_others
+from one_layer.runs.changes import STEPS, refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
@@ -21,14 +21,6 @@ from one_layer.tasks.model import TrainedModel
 from one_layer.training import processes
 
 _VOCABULARIES = ("joined_vocabulary", "unit", "labels")
-_STEPS = (
-    "tokenize",
-    "normalize",
-    "split_hyphens",
-    "lowercase",
-    "bpe_kind",
-    "bpe_merges",
-)  # that make pieces of raw text
 
 
 def translates(run: RunConfig) -> bool:
@@ -105,7 +97,7 @@ def _check_languages(run: RunConfig, model: TrainedModel) -> None:
 def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
     """Raises: UserError if the teacher's probabilities would be those of other pieces, or of a longer text than it was trained on."""
     now, then = run.data, model.data
-    keys = [*_VOCABULARIES, *(_STEPS if not (now.is_prepared and then.is_prepared) else ())]
+    keys = [*_VOCABULARIES, *(() if now.is_prepared and then.is_prepared else (*STEPS, "bpe_merges"))]
     keys = [key for key in keys if not (key == "bpe_merges" and now.bpe_codes)]  # codes are compared themselves
     refuse_others(
         [(f"data.{key}", getattr(now, key), getattr(then, key)) for key in keys],

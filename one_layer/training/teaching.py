@@ -111,8 +111,9 @@ def _translate(teacher: TrainedModel, lines: Iterable[str], file: Path, prepared
     with continued(file, "translations") as out:
         if out is None:
             return
-        done, size = _whole_parts(Path(out.name))
-        out.truncate(size)
+        whole = Path(out.name).read_bytes().split(b"\n")[:-1]
+        done = len(whole) // _LINES * _LINES  # of whole parts
+        out.truncate(sum(len(line) + 1 for line in whole[:done]))
         total = sum(1 for _ in lines)
         with tqdm(total=total, initial=done, desc="teacher", unit="sentence", disable=None) as bar:
             for part in chunks(islice(lines, done, None), _LINES):
@@ -122,16 +123,3 @@ def _translate(teacher: TrainedModel, lines: Iterable[str], file: Path, prepared
                 done += len(part)
                 bar.update(len(part))
                 log.info("teacher: %s of %s lines are translated", f"{done:,}", f"{total:,}")
-
-
-def _whole_parts(unfinished: Path) -> tuple[int, int]:
-    """How many lines of whole parts a file has, and in how many bytes."""
-    count = size = found = 0
-    with unfinished.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            count, size = count + 1, size + len(line)
-            if count % _LINES == 0:
-                found = size
-    return count - count % _LINES, found

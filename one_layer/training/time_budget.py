@@ -11,16 +11,12 @@ from tempfile import TemporaryDirectory
 import jax
 
 from one_layer.data.batches import training_iterator
-from one_layer.data.corpus import Corpus
-from one_layer.models import ModelConfig
-from one_layer.models.sharding import Devices
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import MOST_UPDATES, RunConfig, with_values
 from one_layer.system.errors import UserError
 from one_layer.training import processes
-from one_layer.training.distilling import Lessons
 from one_layer.training.plan import MOST_EVALUATIONS, planned
-from one_layer.training.trainer import Trainer
+from one_layer.training.trainer import Ready, Trainer
 
 MEASURED = 100  # updates
 _MOST_OF_IT = 0.1  # the share of the time that they may take
@@ -56,13 +52,12 @@ def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_
     return int(updates)
 
 
-def with_updates(
-    run: RunConfig, model: ModelConfig, corpus: Corpus, devices: Devices, lessons: Lessons | None, began: float
-) -> tuple[RunConfig, list[str]]:
+def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
     """The run with the updates for which `train.minutes` has time, and lines for people. `began`: when the run did, by perf_counter."""
+    run, corpus = ready.run, ready.corpus
     minutes = run.train.minutes
     deadline = began + 60 * minutes
-    with _trial(run, model, corpus, devices, lessons) as trainer:
+    with _trial(ready) as trainer:
         speed = _speed(trainer, deadline)
         epoch_updates = trainer.epoch_updates
     tests = sum(len(split.source) for split in corpus.tests.values()) / max(len(corpus.valid.source), 1)
@@ -80,13 +75,11 @@ def with_updates(
 
 
 @contextmanager
-def _trial(
-    run: RunConfig, model: ModelConfig, corpus: Corpus, devices: Devices, lessons: Lessons | None
-) -> Iterator[Trainer]:
+def _trial(ready: Ready) -> Iterator[Trainer]:
     """A trainer of the same program, whose folder is thrown away. What the run would begin with (`train.init_from`) changes no speed."""
-    endless = with_values(run, {"train.updates": MOST_UPDATES, "train.epochs": 0, "train.init_from": ""})
+    endless = with_values(ready.run, {"train.updates": MOST_UPDATES, "train.epochs": 0, "train.init_from": ""})
     with TemporaryDirectory() as folder:
-        trainer = Trainer(planned(endless, MEASURED)[0], model, corpus, RunFolder(folder), devices, lessons)
+        trainer = Trainer(ready._replace(run=planned(endless, MEASURED)[0], folder=RunFolder(folder)))
         with closing(trainer.checkpoints):
             trainer.restore()
             yield trainer

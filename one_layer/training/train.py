@@ -20,15 +20,10 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
     asks to stop, after a checkpoint was saved.
     """
     with opened(run, workdir) as ready:
-        trainer = Trainer(*ready)
+        trainer = Trainer(ready)
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
-            run_to_the_end(trainer, interruption)
+            for batch, number in course(trainer, interruption):
+                trainer.update(batch, number)
             trainer.stop_if_asked(interruption)
         return trainer.write_results(overrides)
-
-
-def run_to_the_end(trainer: Trainer, interruption: Interruption) -> None:
-    """Does all updates that are left. Raises: Interrupted and UserError as `course` does."""
-    for batch, number in course(trainer, interruption):
-        trainer.update(batch, number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -40,19 +40,22 @@ def _optimizer(config: OptimConfig, updates: int, model: ModelConfig, seed: int)
     return with_policy(optimizer(config, updates), model, seed)
 
 
+class Ready(NamedTuple):
+    """A run whose folder is locked and has the files of its beginning, with a value for every key."""
+
+    run: RunConfig
+    model: ModelConfig
+    corpus: Corpus
+    folder: RunFolder
+    devices: Devices
+    lessons: Lessons | None = None  # what a teacher says of the training text
+
+
 class Trainer:
     """A run between two updates. `one_layer.training.course.course` says what it does next, and evaluates and saves it on the way."""
 
-    def __init__(
-        self,
-        run: RunConfig,
-        model: ModelConfig,
-        corpus: Corpus,
-        folder: RunFolder,
-        devices: Devices | None = None,
-        lessons: Lessons | None = None,
-    ) -> None:
-        devices = devices or Devices.holding(())
+    def __init__(self, ready: Ready) -> None:
+        run, model, corpus, folder, devices, lessons = ready
         self.run, self.model, self.corpus, self.folder, self.devices = run, model, corpus, folder, devices
         self.progress = Progress(**folder.identity(corpus), text=corpus.fingerprints())
         self.batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed).shared(*devices.shares())
@@ -92,9 +95,8 @@ class Trainer:
         """
         if (step := self.checkpoints.last()) is not None:
             progress = Progress(**self.checkpoints.progress(step))
-            self.folder.check_beginning(
-                vars(progress), self.corpus, self.run.data
-            )  # before arrays, which may have other shapes
+            # Before arrays, which may have other shapes.
+            self.folder.check_beginning(vars(progress), self.corpus, self.run.data)
             restored = self.checkpoints.restore(step, params=self.params, optimizer=self.moments)
             self.checkpoints.remove_superfluous()
             progress.text = self.progress.text
@@ -105,11 +107,6 @@ class Trainer:
     def update(self, batch: dict[str, Any], number: int) -> None:
         """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""
         self.params, self.moments, self.sums = self.step(self.params, self.moments, self.fixed, batch, number)
-
-    @property
-    def out_of_patience(self) -> bool:
-        """Whether `train.patience` evaluations in a row brought no better score."""
-        return 0 < self.run.train.patience <= self.progress.since_best
 
     @property
     def unevaluated(self) -> bool:
@@ -125,23 +122,20 @@ class Trainer:
 
     @property
     def _at_an_end(self) -> bool:
-        return self.progress.step >= self.updates or self.out_of_patience
+        out_of_patience = 0 < self.run.train.patience <= self.progress.since_best
+        return self.progress.step >= self.updates or out_of_patience
 
     def save(self, score: float | None = None) -> None:
         """Saves a checkpoint of the present update, with the `score` of its evaluation if there was one."""
         self.checkpoints.save(self.progress.step, self.params, self.moments, dict(vars(self.progress)), score)
         self.saved = time.perf_counter()
 
-    def save_unscored(self) -> None:
-        """Saves the present update, without a score unless it has one already, and waits until everything is written."""
-        if self.checkpoints.last() != self.progress.step:
-            self.save()
-        self.checkpoints.wait()
-
     def stop_if_asked(self, interruption: Interruption) -> None:
         """Raises: Interrupted if a signal has asked to stop; a checkpoint of the present update is saved before."""
         if number := processes.greatest(interruption.signal or 0):
-            self.save_unscored()
+            if self.checkpoints.last() != self.progress.step:  # else it is there, perhaps with a score
+                self.save()
+            self.checkpoints.wait()
             raise Interrupted(number, self.progress.step)
 
     def write_results(self, overrides: list[str]) -> dict[str, Any]:

@@ -110,10 +110,11 @@ def test_what_devices_share_out_over_a_layer_is_reduced_once_where_several_produ
     layers = 2
     few = {**BFLOAT16, "model.encoder_layers": layers, "model.decoder_layers": layers}
     settings, config = run(iwslt14, "one_layer_small", few)
-    made = compiled("step", settings, config, Target.of("h100x2"), 32, (1, 2))
+    length = 32
+    made = compiled("step", settings, config, Target.of("h100x2"), length, (1, 2))
     blocks = 2 + 3  # of an encoder's layer and of a decoder's
     arrays = layers * 2 * blocks + 2
-    numbers = settings.optim.accumulate * made.rows * made.length * config.d_model * arrays
+    numbers = settings.optim.accumulate * made.rows * length * config.d_model * arrays
     reduced = sum(each.bytes for each in contents(made.text).transfers if each.operation == "all-reduce")
     assert 0.95 * 4 * numbers < reduced < 1.05 * 4 * numbers
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-import grain  # noqa: F401  # it defines flags when it is imported; flagsaver would remove those that came while it was at work
 import pytest
-from absl.testing import flagsaver
 
 import main
 from tests import ROOT, tiny
@@ -23,7 +21,7 @@ def cli(monkeypatch, capsys):
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["main.py", *map(str, arguments)])
-        with flagsaver.flagsaver(), pytest.raises(SystemExit) as caught:
+        with pytest.raises(SystemExit) as caught:
             main.run()
         return (caught.value.code, *capsys.readouterr())
 

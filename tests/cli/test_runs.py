@@ -19,50 +19,20 @@ from tests.training.test_train import disturbed
 
 TOY = "--config=configs/toy.py"
 
-# ml_collections loads a config in a way that Python is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:the load_module", "ignore:coroutine")
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
 
 
 @pytest.fixture
-def workdir(finished, tmp_path):
+def workdir(tiny_run, tmp_path):
     """A copy, to be damaged."""
-    shutil.copytree(finished, tmp_path / "run")
+    shutil.copytree(tiny_run, tmp_path / "run")
     return tmp_path / "run"
 
 
-MODES = {
-    "train": lambda workdir: tiny.arguments(workdir),
-    "translate": lambda workdir: ["--mode=translate", f"--workdir={workdir}", "--checkpoint=last", "--input=README.md"],
-}
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-9])
-
-
-def another_vocabulary(path):
+def test_another_vocabulary_than_that_of_the_checkpoint_is_named(refused, workdir):
+    path = workdir / "vocabulary.source.txt"
     path.write_text(path.read_text("utf-8").partition("\n")[2], "utf-8")
-
-
-DAMAGE = {
-    f"checkpoints/{tiny.UPDATES} cannot be restored": ("checkpoints/*/params/d/*", cut),
-    "is not the source vocabulary that the checkpoint was trained with": ("vocabulary.source.txt", another_vocabulary),
-    **{name: (name, cut) for name in ("config.json", "preprocessing.json", "vocabulary.target.txt")},
-}
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("said", DAMAGE)
-def test_what_is_damaged_of_a_run_is_named(refused, workdir, mode, said):
-    pattern, damage = DAMAGE[said]
-    for path in workdir.glob(pattern):
-        damage(path)
-    assert said in refused(*MODES[mode](workdir))
+    assert "is not the source vocabulary that the checkpoint was trained with" in refused(*tiny.arguments(workdir))
 
 
 def test_a_damaged_line_of_metrics_is_said_before_a_finished_run_is_scored_again(cli, workdir, monkeypatch):
@@ -115,7 +85,7 @@ def test_translate_from_stdin(cli, workdir, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli, finished, tmp_path, monkeypatch):
+def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli, tiny_run, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(training, "train_step", disturbed(lambda n: n == 5 and signal.raise_signal(signal.SIGINT)))
         patched.setattr(os, "_exit", sys.exit)
@@ -123,31 +93,22 @@ def test_ctrl_c_ends_training_with_one_sentence_and_the_same_command_goes_on(cli
     assert code == 128 + signal.SIGINT and out == "" and "Traceback" not in err
     assert err.endswith("interrupted after update 6, which is saved; the same command goes on from there\n")
     assert not cli(*tiny.arguments(tmp_path))[0]
-    assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
-
-
-@pytest.mark.slow
-def test_a_run_that_diverges_ends_with_one_sentence(cli, tmp_path):
-    """The rate of the first update leaves weights for which no loss is finite."""
-    wild = {"model.weights": "dense", "optim.lr": 1e18, "optim.warmup": 0, "train.evaluate_every": 12}
-    code, out, err = cli(*tiny.arguments(tmp_path, wild))
-    assert code == 2 and out == "" and "Traceback" not in err
-    assert "not finite in 10 updates in a row (2 to 11), and none of these was applied" in err.splitlines()[-1]
+    assert (tmp_path / "hypotheses-test.txt").read_bytes() == (tiny_run / "hypotheses-test.txt").read_bytes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["materialized", "packed"])
-def test_a_ticket_alone_scores_and_translates_as_its_checkpoint(cli, finished, tmp_path, mode):
+def test_a_ticket_alone_scores_and_translates_as_its_checkpoint(cli, tiny_run, tmp_path, mode):
     """In a folder where there is nothing but the ticket that training left: no run, no vocabulary."""
     ticket = tmp_path / "alone" / "t.safetensors"
     ticket.parent.mkdir()
-    shutil.copy(finished / "ticket.safetensors", ticket)
+    shutil.copy(tiny_run / "ticket.safetensors", ticket)
     arguments = [f"--ticket={ticket}", f"--ticket_mode={mode}"]
     assert not cli("--mode=evaluate", *arguments, f"--workdir={tmp_path}", "--split=test")[0]
     scores = json.loads((tmp_path / "evaluation-test.json").read_text("utf-8"))
-    result = json.loads((finished / "result.json").read_text("utf-8"))
+    result = json.loads((tiny_run / "result.json").read_text("utf-8"))
     assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
-    assert (tmp_path / "hypotheses-test.txt").read_bytes() == (finished / "hypotheses-test.txt").read_bytes()
+    assert (tmp_path / "hypotheses-test.txt").read_bytes() == (tiny_run / "hypotheses-test.txt").read_bytes()
     assert scores["checkpoint"] == str(ticket) and scores["step"] == result["valid"]["step"]
     assert result["bytes"]["ticket_file"] == ticket.stat().st_size
     (tmp_path / "in.txt").write_text("der hund schläft .\n\nja\n", "utf-8")
@@ -164,10 +125,3 @@ def test_a_checkpoint_is_exported_and_inspected(cli, workdir):
     assert not code and path.read_bytes() == before
     code, out, _ = cli("--mode=inspect", f"--workdir={workdir}")
     assert not code and f"{len(before):,} bytes" in out and "decoder/cross_attention/query" in out
-
-
-@pytest.mark.parametrize("mode", ["evaluate", "inspect"])
-def test_a_ticket_that_is_cut_short_is_refused(refused, workdir, mode):
-    path = workdir / "ticket.safetensors"
-    path.write_bytes(path.read_bytes()[:-9])
-    assert f"the ticket {path} cannot be used: " in refused(f"--mode={mode}", f"--ticket={path}")

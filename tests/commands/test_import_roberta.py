@@ -138,7 +138,7 @@ def test_a_classifier_begins_with_the_encoder_and_the_embeddings(roberta, comman
     run = fine_tuning(workdir, {}, data={**text, "bpe_codes": str(folder / "merges.txt")})
     source = source_of(run)
     corpus = run.task.corpus_in_vocabularies_of(source, run.data)
-    begun = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, source)
+    begun = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, source, {})
     assert begun.params.keys() == {"encoder", "source_embedding", "position_embedding", "embedding_norm"}
     assert begun.report[1] == "new: head_dense 2, head_output 2"
     shorter = fine_tuning(workdir, {"max_positions": 16 + 1}, data={**text, "bpe_codes": str(folder / "merges.txt")})
@@ -174,7 +174,7 @@ def test_masks_over_its_weights_can_be_trained(roberta, command, texts):
     run = resolve(with_model_of(config.to_dict(), given, texts / "further"))
     source = source_of(run)
     corpus = run.task.corpus_in_vocabularies_of(source, run.data)
-    begun = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, source)
+    begun = start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, source, {})
     assert run.model["keep"] == 0.8
     np.testing.assert_array_equal(begun.fixed["random"]["encoder"]["layers"]["ffn_in"]["kernel"], kernel)
 

@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 
-import absl.logging
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,12 +26,10 @@ def test_a_folder_whose_name_is_not_utf_8_is_not_called_damaged(folder, tmp_path
         Checkpoints(path / "checkpoints", read_only=True)
 
 
-def test_reading_warns_of_nothing_and_leaves_the_users_log_as_it_was(folder, caplog):
+def test_reading_warns_of_nothing(folder, caplog):
     caplog.set_level(logging.WARNING, "absl")  # a command that ran before in this process has silenced it
     Checkpoints(folder / "checkpoints", read_only=True).close()
     assert not caplog.records
-    absl.logging.warning("Given directory is read only: said by the user")
-    assert len(caplog.records) == 1
 
 
 def test_what_is_saved_comes_back_bit_for_bit(folder):
@@ -82,25 +79,6 @@ def test_what_a_killed_process_had_still_to_remove_is_removed(tmp_path):
     assert checkpoints.steps() == [2, 6, 7]
     checkpoints.close()
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["2", "6", "7"]
-
-
-def test_a_disk_that_is_full_is_one_sentence_and_the_last_checkpoint_stays(tmp_path, monkeypatch):
-    """Orbax then raises a ValueError with a page of text."""
-    save(tmp_path, {1: 0.5})
-
-    def full(*_, **__):
-        raise ValueError("INTERNAL: many\nlines\nNo space left on device [type.googleapis.com/x]\n")
-
-    params, moments = trees()
-    checkpoints = Checkpoints(tmp_path / "checkpoints")
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoints._manager, "save", full)
-        with pytest.raises(UserError, match=r"cannot be written to .*checkpoints \(No space left on device") as caught:
-            checkpoints.save(2, params, moments, {}, 0.6)
-    assert "\n" not in str(caught.value)
-    assert checkpoints.last() == 1
-    same_bits(checkpoints.restore(1, params=params)["params"], params)
-    checkpoints.close()
 
 
 def test_a_checkpoint_holds_the_moment_of_saving(tmp_path):

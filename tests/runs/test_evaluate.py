@@ -27,7 +27,6 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tickets.inspection import describe as describe_ticket
 from one_layer.tickets.inspection import inspect
-from one_layer.training.train import train
 from tests import tiny
 from tests.tiny_tickets import TINY, ticket_of
 
@@ -35,15 +34,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def workdir(finished, tmp_path_factory):
+def workdir(tiny_run, tmp_path_factory):
     """A copy that may be written into."""
     folder = tmp_path_factory.mktemp("copy") / "run"
-    shutil.copytree(finished, folder)
+    shutil.copytree(tiny_run, folder)
     return folder
 
 
@@ -113,9 +107,9 @@ def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
     assert 0 <= scores["bleu_tokenized"] <= 100 and "BP" in scores["details_tokenized"]
 
 
-def test_the_best_of_a_run_is_what_its_result_scored(finished, workdir):
+def test_the_best_of_a_run_is_what_its_result_scored(tiny_run, workdir):
     scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
-    result = json.loads((finished / "result.json").read_text("utf-8"))
+    result = json.loads((tiny_run / "result.json").read_text("utf-8"))
     assert {name: scores[name] for name in result["test"]["test"]} == result["test"]["test"]
     assert scores["step"] == result["valid"]["step"]
 
@@ -206,14 +200,6 @@ def test_a_ticket_of_another_model_is_scored_in_a_folder_of_its_own(workdir, tmp
     assert (tmp_path / "new" / "evaluation-test.json").exists()
 
 
-def test_a_ticket_of_a_trained_run_is_not_scored_in_the_folder_of_its_control(workdir, tmp_path):
-    train(tiny.run({"optim.lr": 0.0, "train.updates": 4}), tmp_path / "control", [])
-    for ticket, folder in ((workdir, tmp_path / "control"), (tmp_path / "control", workdir)):
-        with pytest.raises(UserError, match=r"optim\.lr: 0\.0\d? there"):
-            evaluate(tickets.restore_ticket(ticket / "ticket.safetensors"), "test", RunFolder(folder))
-        evaluate(tickets.restore_ticket(ticket / "ticket.safetensors"), "test", RunFolder(ticket))
-
-
 def test_what_may_change_when_a_run_goes_on_makes_no_other_run(workdir, tmp_path):
     run = restore_run(workdir)
     longer = {**run.trained_with, "train": {**run.trained_with["train"], "updates": 9 * tiny.UPDATES}}
@@ -269,8 +255,8 @@ def translated(workdir, lines):
     return restore_run(workdir, "best").translate(lines)
 
 
-def test_translations_of_the_test_set_are_its_hypotheses(finished, workdir, corpus):
+def test_translations_of_the_test_set_are_its_hypotheses(tiny_run, workdir, corpus):
     source = corpus.tests["test"].source_text
-    expected = (finished / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
+    expected = (tiny_run / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
     assert translated(workdir, source) == expected
     assert translated(workdir, source[::-1]) == expected[::-1]

@@ -84,17 +84,6 @@ def test_folders_that_cannot_be_used(tmp_path):
         RunFolder(tmp_path / "nowhere").read_config()
 
 
-@pytest.mark.parametrize("text", ['{"model": {"d_mo', "[1]", "", b"\xff\xfe"])
-def test_a_damaged_config_is_said_and_left(tmp_path, text):
-    path = tmp_path / "config.json"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    before = tiny.contents(tmp_path)
-    for use in (lambda: RunFolder(tmp_path).read_config(), lambda: RunFolder(tmp_path).claim(tiny.run())):
-        with pytest.raises(UserError, match=r"config\.json cannot be read"):
-            use()
-    assert tiny.contents(tmp_path) == before
-
-
 @pytest.mark.parametrize(("preset", "attention", "scaled"), [("paper", "scheme", True), ("reference", "xavier", False)])
 def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, scaled):
     run = tiny.run({"model.init_preset": preset})

@@ -41,18 +41,26 @@ def saved(corpus):
     return {step: scores(step) for step in VALIDATION}
 
 
-@pytest.fixture(scope="module")
-def workdir(corpus, saved, tmp_path_factory):
-    """A run's folder, made without training; all its checkpoints are there."""
-    folder = RunFolder(tmp_path_factory.mktemp("run"))
+def run_with(path, corpus, saved, scores, keep_last):
+    """A run's folder, made without training, and the steps of the checkpoints that are kept of those with these scores."""
+    folder = RunFolder(path)
     folder.begin(corpus, {}, {})
     folder.write_config(RUN)
-    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=5))
-    for step, score in VALIDATION.items():
-        progress = {**folder.identity(corpus), "evaluated": [each for each in VALIDATION if each <= step]}
-        checkpoints.save(step, saved[step], {"updates": jnp.zeros(1)}, progress, score)
+    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=keep_last))
+    for place, (step, score) in enumerate(scores.items()):
+        evaluated = [each for each in scores if each <= step and score is not None]
+        progress = {**folder.identity(corpus), "evaluated": evaluated}
+        params = saved[VALIDATION_STEPS[place % 5]]
+        checkpoints.save(step, params, {"updates": jnp.zeros(1)}, progress, score)
+    steps = checkpoints.steps()
     checkpoints.close()
-    return folder.path
+    return folder.path, steps
+
+
+@pytest.fixture(scope="module")
+def workdir(corpus, saved, tmp_path_factory):
+    """The folder of a run whose checkpoints are all there."""
+    return run_with(tmp_path_factory.mktemp("run"), corpus, saved, VALIDATION, keep_last=5)[0]
 
 
 def mean(trees):
@@ -136,12 +144,7 @@ def test_checkpoints_that_are_not_there(workdir, name, message):
 def test_the_last_checkpoint_stands_for_the_best_before_the_first_evaluation_and_says_so(
     corpus, saved, tmp_path, caplog
 ):
-    folder = RunFolder(tmp_path)
-    folder.begin(corpus, {}, {})
-    folder.write_config(RUN)
-    checkpoints = folder.checkpoints(RUN.train)
-    checkpoints.save(4, saved[4], {"updates": jnp.zeros(1)}, {**folder.identity(corpus), "evaluated": []})
-    checkpoints.close()
+    run_with(tmp_path, corpus, saved, {4: None}, keep_last=1)
     with caplog.at_level("INFO"):
         restored = restore_run(tmp_path, "best")
     assert (restored.step, restored.source) == (4, "last")
@@ -174,18 +177,9 @@ def test_what_a_run_that_never_began_left_behind_is_no_part_of_the_next(corpus, 
 
 def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
     """The best one is no part of it: between it and the last, checkpoints are missing."""
-    folder = RunFolder(tmp_path)
-    folder.begin(corpus, {}, {})
-    folder.write_config(RUN)
-    checkpoints = folder.checkpoints(dataclasses.replace(RUN.train, keep_last=2))
-    evaluated = list(range(4, 36, 4))
-    for place, step in enumerate(evaluated):
-        progress = {**folder.identity(corpus), "evaluated": evaluated[: place + 1]}
-        score = -float(step)  # the first is the best
-        checkpoints.save(step, saved[VALIDATION_STEPS[place % 5]], {"updates": jnp.zeros(1)}, progress, score)
-    assert checkpoints.steps() == [4, 28, 32]
-    checkpoints.close()
-    assert restore_run(folder, "average:2").step == 32
+    scores = {step: -float(step) for step in range(4, 36, 4)}  # the first is the best
+    folder, steps = run_with(tmp_path, corpus, saved, scores, keep_last=2)
+    assert steps == [4, 28, 32] and restore_run(folder, "average:2").step == 32
     with pytest.raises(
         UserError, match=r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"
     ):

@@ -73,23 +73,6 @@ def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
     assert [run.config["seed"] for run in planned("generated").runs] == [1, 2]
 
 
-def test_a_get_config_that_returns_no_config_is_named(config, tmp_path):
-    config.write_text("def get_config():\n    return {'seed': 1}\n\ndef sweep():\n    return [{'seed': 2}]\n")
-    with pytest.raises(UserError, match=r"get_config of .*small\.py returns \{'seed': 1\}, which is no ConfigDict"):
-        plans.make(str(config), "", [], tmp_path / "runs")
-
-
-@pytest.mark.parametrize(
-    ("get_config", "message"),
-    [("def get_config():\n    return 1", "TypeError: get_config.. takes 0 positional"), ("1/0", "ZeroDivisionError")],
-)
-def test_a_config_that_cannot_be_loaded(config, tmp_path, get_config, message):
-    """The first one does not take the argument that its sweep gives."""
-    config.write_text(f"{get_config}\n\ndef sweep():\n    return [{{'config': 'dense'}}]\n")
-    with pytest.raises(UserError, match=rf"the config .*small\.py cannot be loaded: {message}"):
-        plans.make(str(config), "", [], tmp_path / "runs")
-
-
 def test_an_argument_is_given_once(config, tmp_path):
     plan = plans.make(f"{config}:dense", "small", [], tmp_path / "runs")
     assert all(run.config["model"]["weights"] == "dense" for run in plan.runs)
@@ -102,12 +85,6 @@ def test_a_config_may_need_the_argument_that_each_run_gives(planned, config):
     plan = planned("named", "--config.train.updates=20")
     assert [run.config["model"]["weights"] for run in plan.runs] == ["one_layer", "dense"]
     assert plan.shared == {"train.updates": 20}
-
-
-@pytest.mark.parametrize("path", ["nowhere.py", "."])
-def test_a_config_must_be_there(tmp_path, path):
-    with pytest.raises(UserError, match="is no Python file"):
-        plans.make(path, "", [], tmp_path)
 
 
 def test_names_do_not_depend_on_other_runs_and_can_be_folders():

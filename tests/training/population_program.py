@@ -1,6 +1,6 @@
 """Populations on several CPU devices, in a process of its own, because a process has one number of devices (JAX_NUM_CPU_DEVICES).
 
-    python -m tests.training.population_program compare DEVICES ...     a few updates on one device and on so many others
+    python -m tests.training.population_program compare DEVICES     a few updates on one device and on so many
     python -m tests.training.population_program train FOLDER UPDATES NAME ...   the runs of test_population, on all devices
 
 The first prints what it found as JSON, the second the runs that failed. UPDATES is after how many updates a signal comes, or 0.
@@ -20,11 +20,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from one_layer.models.sharding import Devices
-from one_layer.supermask import topk_mask
 from one_layer.training.beginning import opened
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.population import Member, train_together
@@ -43,22 +40,21 @@ MEMBERS: list[dict[str, Any]] = [
 TREES = ("params", "moments", "fixed")
 
 
-def compare(numbers: Sequence[int]) -> dict[str, Any]:
-    """By the number of devices: what is special there, and how far the results are from those of one device."""
+def compare(devices: int) -> dict[str, Any]:
+    """What is special on so many devices, and how far the results are from those of one device."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as open_runs:
         runs = [_opened(Path(folder) / str(each), changes, open_runs) for each, changes in enumerate(MEMBERS)]
-        alone = _updated(runs, 1)
-        found = {str(number): _updated(runs, number) for number in numbers}
-    for each in found.values():
-        each["apart"] = {name: _apart(alone[name], each[name]) for name in ("sums", "first", *TREES)}
-        each["frozen"] = {name: _apart(each["first"][name], each[name][FROZEN]) for name in TREES}
-        for name in ("sums", "first", *TREES):
-            del each[name]
-    return {"by jit alone": _selection_by_jit(max(numbers)), **found}
+        alone, found = _updated(runs, 1), _updated(runs, devices)
+    return {
+        "collectives": found["collectives"],
+        "members": found["members"],
+        "apart": {name: _apart(alone[name], found[name]) for name in ("sums", "first", *TREES)},
+        "frozen": {name: _apart(found["first"][name], found[name][FROZEN]) for name in TREES},
+    }
 
 
 def _opened(folder: Path, changes: dict[str, Any], open_runs: ExitStack) -> Member:
-    member = Member(*open_runs.enter_context(opened(tiny.run(changes), folder, Devices.holding(()))), validators=[])
+    member = Member(open_runs.enter_context(opened(tiny.run(changes), folder, Devices.holding(()))), validators=[])
     open_runs.callback(member.checkpoints.close)
     return member
 
@@ -98,14 +94,6 @@ def _apart(one: Any, other: Any) -> float:
     return max(jax.tree.leaves(jax.tree.map(of, one, other)), default=0.0)
 
 
-def _selection_by_jit(devices: int) -> list[str]:
-    """The collectives of a selection by jit over a sharded axis of members: what a population must do without."""
-    mesh = Mesh(np.array(jax.devices()[:devices]), ("members",), axis_types=(AxisType.Auto,))
-    sharding = NamedSharding(mesh, P("members"))
-    select = jax.jit(jax.vmap(lambda scores: topk_mask(scores, 0.5)), in_shardings=sharding, out_shardings=sharding)
-    return collectives(select.lower(np.zeros((devices, 8, 8), np.float32)).compile().as_text())
-
-
 def train(folder: Path, updates: int, names: Sequence[str]) -> dict[str, str]:
     """Trains the runs together. Returns: what went wrong, by name."""
     from tests.training.test_population import entries
@@ -132,7 +120,7 @@ def _interrupting(interruption: Interruption, updates: int) -> Callable[..., Any
 
 def main(what: str, *words: str) -> dict[str, Any]:
     if what == "compare":
-        return compare([int(word) for word in words])
+        return compare(int(words[0]))
     return train(Path(words[0]), int(words[1]), words[2:])
 
 

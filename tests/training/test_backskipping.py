@@ -26,9 +26,8 @@ from tests.models.test_translation import SOURCE, TARGET
 pytestmark = pytest.mark.slow
 
 D = 8
-G = (
-    jnp.asarray(np.random.default_rng(0).standard_normal((2, 5, D)), jnp.float32).at[1, 3:].set(0)
-)  # pads have no gradient
+# Pads have no gradient.
+G = jnp.asarray(np.random.default_rng(0).standard_normal((2, 5, D)), jnp.float32).at[1, 3:].set(0)
 POLICY = networks(1, D)["policy"] | {"out": jnp.asarray(np.random.default_rng(1).normal(0, 0.1, (32, D)), jnp.float32)}
 
 

@@ -26,11 +26,6 @@ from one_layer.training.train import train
 from tests import mostly_slow, tiny, tiny_runs
 
 
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.trained(tmp_path_factory)
-
-
 def student(teacher: Path, changes: dict | None = None) -> RunConfig:
     """It learns from the references, and by words."""
     of = {"data.teacher": str(teacher), "data.teacher_mix": "references", "optim.accumulate": 2}
@@ -45,8 +40,8 @@ def largest(model: one_layer.TrainedModel, batch: dict[str, np.ndarray]) -> tupl
     return ids, np.exp(np.take_along_axis(log_p, ids, axis=-1)) * (batch["target"] != PAD)[..., None]
 
 
-def test_batches_have_the_teachers_largest_probabilities_of_their_targets(teacher, tmp_path):
-    run, model = student(teacher), one_layer.load(teacher)
+def test_batches_have_the_teachers_largest_probabilities_of_their_targets(tiny_run, tmp_path):
+    run, model = student(tiny_run), one_layer.load(tiny_run)
     corpus = run.task.corpus(run.data, model.assets)
     batches = run.task.batches(corpus, run.data, 2, run.seed)
     taught = lessons_of(run, corpus, RunFolder(tmp_path), model).beside(batches)
@@ -63,8 +58,8 @@ def test_batches_have_the_teachers_largest_probabilities_of_their_targets(teache
         assert (batch["teacher_ids"] == ids)[there].mean() > 0.99  # but for ties
 
 
-def test_an_interrupted_teacher_goes_on_where_it_stopped(teacher, tmp_path, monkeypatch):
-    run, model = student(teacher, {"evaluation.max_tokens": 64}), one_layer.load(teacher)
+def test_an_interrupted_teacher_goes_on_where_it_stopped(tiny_run, tmp_path, monkeypatch):
+    run, model = student(tiny_run, {"evaluation.max_tokens": 64}), one_layer.load(tiny_run)
     corpus = run.task.corpus(run.data, model.assets)
     lessons_of(run, corpus, RunFolder(tmp_path / "whole"), model)
     (whole,) = (tmp_path / "whole").iterdir()
@@ -97,20 +92,20 @@ def test_an_interrupted_teacher_goes_on_where_it_stopped(teacher, tmp_path, monk
 
 
 @pytest.mark.slow
-def test_a_resumed_student_equals_an_uninterrupted_one(teacher, tmp_path):
+def test_a_resumed_student_equals_an_uninterrupted_one(tiny_run, tmp_path):
     """It learns from translations and from probabilities of them, in the teacher's vocabularies."""
     translations = {"data.teacher_mix": "translations", "data.tests": ()}
-    train(student(teacher, translations), tmp_path / "whole", [])
+    train(student(tiny_run, translations), tmp_path / "whole", [])
     for updates in (2, 4):
-        result = train(student(teacher, {**translations, "train.updates": updates}), tmp_path / "resumed", [])
-    assert [(source["key"], source["path"]) for source in result["sources"]] == [("data.teacher", str(teacher))]
+        result = train(student(tiny_run, {**translations, "train.updates": updates}), tmp_path / "resumed", [])
+    assert [(source["key"], source["path"]) for source in result["sources"]] == [("data.teacher", str(tiny_run))]
     whole, resumed = (tiny.contents(tmp_path / name) for name in ("whole", "resumed"))
     same = [name for name in whole if name.startswith(("ticket", "teacher"))]
     assert len(same) == 3 and [resumed.get(name) for name in same] == [whole[name] for name in same]
-    assert one_layer.load(tmp_path / "whole").assets.vocabularies == one_layer.load(teacher).assets.vocabularies
+    assert one_layer.load(tmp_path / "whole").assets.vocabularies == one_layer.load(tiny_run).assets.vocabularies
     alone = {"data.teacher": "", "train.distil": 0.0}
     with pytest.raises(UserError, match=r"data\.teacher: .* there, '' here.*train\.distil: 0\.5 there, 0\.0 here"):
-        train(student(teacher, {**translations, **alone}), tmp_path / "whole", [])
+        train(student(tiny_run, {**translations, **alone}), tmp_path / "whole", [])
 
 
 @pytest.mark.parametrize("task", mostly_slow(["classification", "causal_lm", "masked_lm"], ["causal_lm"]))
@@ -157,33 +152,33 @@ def test_the_other_tasks_have_the_teachers_probabilities_in_their_loss(task, tmp
         ({"data.lowercase": True}, ["the same pieces", "data.lowercase is True", "--config.data.lowercase=False"]),
     ],
 )
-def test_what_does_not_fit_is_refused_in_a_sentence(teacher, tmp_path, changes, words):
+def test_what_does_not_fit_is_refused_in_a_sentence(tiny_run, tmp_path, changes, words):
     with pytest.raises(UserError) as error:
-        teacher_of(student(teacher, changes), RunFolder(tmp_path))
+        teacher_of(student(tiny_run, changes), RunFolder(tmp_path))
     assert all(word in str(error.value) for word in words) and "\n" not in str(error.value), error.value
 
 
-def test_a_teacher_of_other_merges_is_refused(teacher, tmp_path):
+def test_a_teacher_of_other_merges_is_refused(tiny_run, tmp_path):
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\ne n</w>\n")
     with pytest.raises(
         UserError, match=r"the same pieces, and data\.bpe_codes=.*codes are not the merges of data\.teacher"
     ):
-        teacher_of(student(teacher, {"data.bpe_codes": str(codes)}), RunFolder(tmp_path))
+        teacher_of(student(tiny_run, {"data.bpe_codes": str(codes)}), RunFolder(tmp_path))
 
 
-def test_keys_of_raw_text_do_not_matter_where_the_text_has_its_pieces_already(teacher, tmp_path, monkeypatch):
-    model = one_layer.load(teacher)
+def test_keys_of_raw_text_do_not_matter_where_the_text_has_its_pieces_already(tiny_run, tmp_path, monkeypatch):
+    model = one_layer.load(tiny_run)
     model = replace(model, data=replace(model.data, prepared=True))
     monkeypatch.setattr(one_layer, "load", lambda _: model)
-    assert teacher_of(student(teacher, {"data.prepared": True, "data.lowercase": True}), RunFolder(tmp_path)) is model
+    assert teacher_of(student(tiny_run, {"data.prepared": True, "data.lowercase": True}), RunFolder(tmp_path)) is model
     with pytest.raises(UserError, match=r"data\.lowercase is True"):
-        teacher_of(student(teacher, {"data.lowercase": True}), RunFolder(tmp_path))
+        teacher_of(student(tiny_run, {"data.lowercase": True}), RunFolder(tmp_path))
 
 
-def test_a_teacher_of_another_task_is_refused(teacher, tmp_path):
+def test_a_teacher_of_another_task_is_refused(tiny_run, tmp_path):
     labels = {"task": "classification", "model.decoder_layers": 0, "data.source": "labelled", "data.labels": "sst2"}
-    run = student(teacher, {**labels, "data.teacher_mix": "translations", "data.directory": str(tmp_path)})
+    run = student(tiny_run, {**labels, "data.teacher_mix": "translations", "data.directory": str(tmp_path)})
     with pytest.raises(UserError, match=r"data\.teacher=.* is a translation model; give a classification model"):
         teacher_of(run, RunFolder(tmp_path))
     with pytest.raises(UserError, match=r"no effect with task=classification and train\.distil=0"):
@@ -192,12 +187,12 @@ def test_a_teacher_of_another_task_is_refused(teacher, tmp_path):
         check_keys(with_values(run, {"data.teacher_mix": "both"}))
 
 
-def test_another_teacher_than_at_the_start_is_refused(teacher, tmp_path, monkeypatch):
-    with opened(student(teacher), tmp_path) as ready:
+def test_another_teacher_than_at_the_start_is_refused(tiny_run, tmp_path, monkeypatch):
+    with opened(student(tiny_run), tmp_path) as ready:
         assert ready.folder.began()["teacher"] == ready.lessons.key
     monkeypatch.setattr(distilling, "digest", lambda tree: "of other arrays")
     with (
         pytest.raises(UserError, match=r"data\.teacher=.* is not the model that this run began with"),
-        opened(student(teacher), tmp_path),
+        opened(student(tiny_run), tmp_path),
     ):
         pass

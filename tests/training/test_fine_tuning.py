@@ -32,11 +32,6 @@ CLASSIFIER |= {"data.source_language": "de", "data.tests": ("test.tsv",), "data.
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
 def text(tmp_path_factory):
     """German sentences of the toy language with random labels."""
     folder, labels = tmp_path_factory.mktemp("text"), np.random.default_rng(1)
@@ -57,37 +52,41 @@ def classifier(source, text, changes=None):
 def begun(run):
     model = source_of(run)
     corpus = run.task.corpus_in_vocabularies_of(model, run.data)
-    return model, corpus, start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, model)
+    return model, corpus, start(run, run.model_config(*map(len, corpus.vocabularies)), corpus, model, {})
 
 
-def test_the_same_model_takes_everything_over(source):
-    model, corpus, found = begun(tuned(source, {"data.seed": 5, "model.keep": 0.5, "optim.lr": 0.1}))
+def test_the_same_model_takes_everything_over(tiny_run):
+    model, corpus, found = begun(tuned(tiny_run, {"data.seed": 5, "model.keep": 0.5, "optim.lr": 0.1}))
     theirs, taken = flatten_dict(model.variables["params"]), flatten_dict(found.params)
     assert taken.keys() == theirs.keys()
     for path, array in taken.items():
         np.testing.assert_array_equal(array, theirs[path])
     assert corpus.vocabularies == model.assets.vocabularies
-    assert found.report[1] == "new: nothing" and not found.fixed
+    assert found.report[1] == "new: nothing" and found.fixed == {"frozen": {}}
 
 
-def test_a_classifier_takes_over_encoder_and_embeddings(source, text):
-    model, corpus, found = begun(classifier(source, text))
+def test_a_classifier_takes_over_encoder_and_embeddings(tiny_run, text):
+    model, corpus, found = begun(classifier(tiny_run, text))
     assert corpus.source_vocabulary == model.assets.source_vocabulary
     assert {path[0] for path in flatten_dict(found.params)} == {"encoder", "source_embedding"}
     assert found.report[1] == "new: head_dense 2, head_output 2"
     assert found.report[2].startswith("not taken over: decoder/layers 10, target_embedding 1")
 
 
-def test_layers_that_do_not_fit_are_new_and_the_log_says_why(source):
+def test_layers_that_do_not_fit_are_new_and_the_log_says_why(tiny_run):
     with pytest.raises(
         UserError, match=r"would be left behind by train\.init_from: model\.encoder_layers is 2 and 1 there; give"
     ):
-        begun(tuned(source, {"model.encoder_layers": 2}))
-    _, _, found = begun(tuned(source, {"model.encoder_layers": 2, "train.init_partly": True}))
+        begun(tuned(tiny_run, {"model.encoder_layers": 2}))
+    free = {"model.selection": "score", "model.dropout": 0.3}
+    _, _, found = begun(tuned(tiny_run, {"model.encoder_layers": 2, "train.init_partly": True, **free}))
     assert found.report[1] == "new: encoder/layers 6"
     assert found.report[2].startswith("not taken over, because their shapes differ: encoder/layers 6; encoder/layers/")
     assert "(1, 16, 32) there and (2, 16, 32) here" in found.report[2]
-    assert len(found.report) == 3
+    assert len(found.report) == 4
+    for said in ("model.selection is 'score' and 'magnitude' there", "model.encoder_layers is 2 and 1 there"):
+        assert said in found.report[3]
+    assert "dropout" not in found.report[3]
 
 
 def test_the_log_says_that_merges_come_from_the_other_run(tmp_path):
@@ -97,7 +96,7 @@ def test_the_log_says_that_merges_come_from_the_other_run(tmp_path):
     assert corpus.source_preprocessing.codes == RunFolder(tmp_path).assets().source_preprocessing.codes
 
 
-def test_a_table_of_both_languages_becomes_the_table_of_the_texts(source, text, tmp_path):
+def test_a_table_of_both_languages_becomes_the_table_of_the_texts(tiny_run, text, tmp_path):
     changes = {"model.weights": "dense", "data.joined_vocabulary": True, "model.shared_embedding": True}
     dense = {"model.weights": "dense"}
     train(tiny.run({**changes, "train.updates": 4}), tmp_path, [])
@@ -128,10 +127,10 @@ def test_scores_over_tables_are_taken_over_with_the_same_tables(over_tables, tmp
         np.testing.assert_array_equal(table, theirs[name])
 
 
-def test_scores_are_refused_over_tables_if_they_belong_to_random_ones_or_the_other_way_round(source, over_tables):
+def test_scores_are_refused_over_tables_if_they_belong_to_random_ones_or_the_other_way_round(tiny_run, over_tables):
     for run, here, there in (
         (tuned(over_tables / "run"), "''", "'.*first'"),
-        (tuned(source, tables(over_tables / "first")), "'.*first'", "''"),
+        (tuned(tiny_run, tables(over_tables / "first")), "'.*first'", "''"),
     ):
         with pytest.raises(
             UserError, match=rf"source_embedding are others .*model\.embedding_path is {here} and {there} there"
@@ -147,31 +146,31 @@ def test_scores_are_refused_over_other_tables_before_anything_is_written(over_ta
     assert not RunFolder(tmp_path / "new").holds_run
 
 
-def test_norms_whose_arrays_have_one_name_are_of_one_kind(source):
-    model = source_of(tuned(source))
+def test_norms_whose_arrays_have_one_name_are_of_one_kind(tiny_run):
+    model = source_of(tuned(tiny_run))
     affine = dataclasses.replace(model, config=model.config.replace(norm="affine"))
     with pytest.raises(UserError, match=r"model\.norm is 'rms', but it is 'affine' there"):
-        fine_tuning._check_keys(tuned(source, {"model.norm": "rms"}), affine)
-    fine_tuning._check_keys(tuned(source, {"model.norm": "rms"}), model)  # plain norms have no arrays
+        fine_tuning._check_keys(tuned(tiny_run, {"model.norm": "rms"}), affine)
+    fine_tuning._check_keys(tuned(tiny_run, {"model.norm": "rms"}), model)  # plain norms have no arrays
 
 
-def test_reservoirs_must_be_of_one_kind_only_if_both_models_have_them(source):
-    model = source_of(tuned(source))
-    mixed = tuned(source, {"model.encoder_layers": "SR", "model.reservoir": "ffn"})
+def test_reservoirs_must_be_of_one_kind_only_if_both_models_have_them(tiny_run):
+    model = source_of(tuned(tiny_run))
+    mixed = tuned(tiny_run, {"model.encoder_layers": "SR", "model.reservoir": "ffn"})
     fine_tuning._check_keys(mixed, model)  # `model.reservoir` of the other run says nothing: it has no reservoir
     reservoirs = dataclasses.replace(model, config=model.config.replace(encoder_layers="SR"))
     with pytest.raises(UserError, match=r"model\.reservoir is 'ffn', but it is 'transformer' there"):
         fine_tuning._check_keys(mixed, reservoirs)
 
 
-def test_layers_of_their_own_that_are_left_out_must_be_the_same(source):
-    model = source_of(tuned(source))
+def test_layers_of_their_own_that_are_left_out_must_be_the_same(tiny_run):
+    model = source_of(tuned(tiny_run))
     own = {"weights": "multi_layer", "sharing": "none", "encoder_layers": "SsS"}
     changed = dataclasses.replace(model, config=model.config.replace(**own))
     run = {f"model.{key}": value for key, value in own.items()}
-    fine_tuning._check_fixed(tuned(source, run), changed)
+    fine_tuning._check_fixed(tuned(tiny_run, run), changed)
     with pytest.raises(UserError, match=r"are others than .* model\.encoder_layers is 'SSs' and 'SsS' there"):
-        fine_tuning._check_fixed(tuned(source, {**run, "model.encoder_layers": "SSs"}), changed)
+        fine_tuning._check_fixed(tuned(tiny_run, {**run, "model.encoder_layers": "SSs"}), changed)
 
 
 @pytest.mark.parametrize(
@@ -203,9 +202,9 @@ def test_layers_of_their_own_that_are_left_out_must_be_the_same(source):
         ),
     ],
 )
-def test_a_run_that_does_not_fit_is_refused(source, changes, message):
+def test_a_run_that_does_not_fit_is_refused(tiny_run, changes, message):
     with pytest.raises(UserError, match=message):
-        begun(tuned(source, changes))
+        begun(tuned(tiny_run, changes))
 
 
 @pytest.mark.parametrize(
@@ -221,33 +220,33 @@ def test_a_run_that_does_not_fit_is_refused(source, changes, message):
         ),
     ],
 )
-def test_a_classifier_that_does_not_fit_is_refused(source, text, changes, message):
+def test_a_classifier_that_does_not_fit_is_refused(tiny_run, text, changes, message):
     with pytest.raises(UserError, match=message):
-        begun(classifier(source, text, changes))
+        begun(classifier(tiny_run, text, changes))
 
 
-def test_other_bad_folders_are_refused(source, tmp_path):
+def test_other_bad_folders_are_refused(tiny_run, tmp_path):
     with pytest.raises(UserError, match="is a file; give the folder of a run"):
-        source_of(tuned(RunFolder(source).ticket_file))
-    shutil.copytree(source, tmp_path / "copy", ignore=shutil.ignore_patterns("checkpoints"))
+        source_of(tuned(RunFolder(tiny_run).ticket_file))
+    shutil.copytree(tiny_run, tmp_path / "copy", ignore=shutil.ignore_patterns("checkpoints"))
     with pytest.raises(UserError, match=r"the run of train\.init_from cannot be used: "):
         source_of(tuned(tmp_path / "copy"))
 
 
 @pytest.fixture(scope="module")
-def finished(source, text, tmp_path_factory):
+def finished(tiny_run, text, tmp_path_factory):
     """A classifier of which only the head was trained, from a folder that exists no longer."""
     copy, folder = tmp_path_factory.mktemp("source") / "run", tmp_path_factory.mktemp("tuned")
-    shutil.copytree(source, copy)
+    shutil.copytree(tiny_run, copy)
     run = classifier(copy, text, {"optim.train_only": "head"})
     train(run, folder, [])
     shutil.rmtree(copy)
     return run, folder
 
 
-def test_only_the_head_was_trained(source, finished):
+def test_only_the_head_was_trained(tiny_run, finished):
     _, folder = finished
-    before, after = (restore_run(each) for each in (source, folder))
+    before, after = (restore_run(each) for each in (tiny_run, folder))
     theirs, found = (flatten_dict(each.variables["params"]) for each in (before, after))
     for path, array in found.items():
         if path[0] in ("encoder", "source_embedding"):
@@ -259,10 +258,10 @@ def test_only_the_head_was_trained(source, finished):
     assert ticket.lines(["das kind schläft ."]) == after.lines(["das kind schläft ."])
 
 
-def test_an_interrupted_run_goes_on_without_the_other_folder(source, text, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on_without_the_other_folder(tiny_run, text, tmp_path, monkeypatch):
     """Stopped before its first evaluation: the masks that the first `mask/flips` compares with are those that it began with."""
     copy = tmp_path / "source"
-    shutil.copytree(source, copy)
+    shutil.copytree(tiny_run, copy)
     run = classifier(copy, text, {"optim.freeze": "attention"})
     train(run, tmp_path / "whole", [])
 

@@ -18,11 +18,6 @@ from tests import tiny
 from tests.training.test_train import assert_same_run, disturbed, kept_steps, lines, metrics, result
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
-
-
 def interrupted(monkeypatch, folder, run, happens):
     """Trains in `folder` until `happens(count)`, which is asked before each update, sends a signal. Returns: what ended the run."""
     with monkeypatch.context() as patched:
@@ -39,14 +34,14 @@ def at(update, number=signal.SIGINT):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR2])
-def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
+def test_a_signal_is_obeyed_at_the_next_update_and_nothing_is_lost(tiny_run, tmp_path, monkeypatch, number):
     """In the middle of an interval, and of a line of metrics."""
     caught = interrupted(monkeypatch, tmp_path, tiny.run(), at(6, number))
     assert (caught.number, caught.step) == (number, 7)
     assert kept_steps(tmp_path)[-1] == 7
     train(tiny.run(), tmp_path, [])
-    assert kept_steps(tmp_path) == kept_steps(workdir)
-    assert_same_run(tmp_path, workdir)
+    assert kept_steps(tmp_path) == kept_steps(tiny_run)
+    assert_same_run(tmp_path, tiny_run)
 
 
 def scored(folder):
@@ -70,7 +65,7 @@ def pressed_in_evaluation(number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp_path, monkeypatch, number):
+def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(tiny_run, tmp_path, monkeypatch, number):
     """It is obeyed at the next batch of the validation set. The evaluation is done when the run goes on, and its checkpoint is scored."""
     with monkeypatch.context() as patched:
         patched.setattr(translation, "evaluation_batches", pressed_in_evaluation(number))
@@ -80,8 +75,8 @@ def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(workdir, tmp
     assert caught.value.step == steps[-1] and kept_steps(tmp_path) == steps
     assert lines(tmp_path)[-1]["step"] == steps[-1] and "valid/nll" not in lines(tmp_path)[-1]
     train(tiny.run(), tmp_path, [])
-    assert_same_run(tmp_path, workdir)
-    assert scored(tmp_path) == scored(workdir) and kept_steps(tmp_path) == kept_steps(workdir)
+    assert_same_run(tmp_path, tiny_run)
+    assert scored(tmp_path) == scored(tiny_run) and kept_steps(tmp_path) == kept_steps(tiny_run)
 
 
 @pytest.mark.slow
@@ -112,7 +107,7 @@ def test_a_run_that_now_ends_before_its_checkpoint_evaluates_it(tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_them(workdir, tmp_path, monkeypatch):
+def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_them(tiny_run, tmp_path, monkeypatch):
     """A checkpoint after each update: the process ends without a warning in the middle of an interval."""
 
     def gone(count):
@@ -125,5 +120,5 @@ def test_checkpoints_between_evaluations_change_nothing_and_a_run_goes_on_from_t
             train(tiny.run({"train.checkpoint_minutes": 1e-9}), tmp_path, [])
     assert kept_steps(tmp_path)[-1] == 6  # not an evaluation: those come after every fourth update
     train(tiny.run(), tmp_path, [])  # the key may change
-    assert kept_steps(tmp_path) == kept_steps(workdir)
-    assert_same_run(tmp_path, workdir)
+    assert kept_steps(tmp_path) == kept_steps(tiny_run)
+    assert_same_run(tmp_path, tiny_run)

@@ -69,9 +69,8 @@ def test_a_resumed_run_has_what_it_began_with(tmp_path) -> None:
     assert folder.claim(run)
     resumed = planned(folder.filled(run), 40)[0]
     assert resumed == planned(run, 40)[0] != planned(run, 41)[0] == planned(a_run(), 41)[0]
-    assert (
-        planned(folder.filled(run), 41)[0] == resumed
-    )  # what is in the folder counts, not a rule that gives something else
+    # What is in the folder counts, not a rule that gives something else.
+    assert planned(folder.filled(run), 41)[0] == resumed
     with pytest.raises(UserError, match=r"optim.lr: 0.002 there, 0.5 here"):
         folder.claim(a_run(changes={"optim.lr": 0.5}))
 

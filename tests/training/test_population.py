@@ -19,9 +19,8 @@ from one_layer.training.course import _Course
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
 from one_layer.training.metrics import read_metrics
-from one_layer.training.places import Places
 from one_layer.training.population import Entry, Member, train_together
-from one_layer.training.stacked import Stack
+from one_layer.training.stacked import Stack, places
 from one_layer.training.train import train
 from tests import tiny, tiny_runs
 
@@ -124,11 +123,10 @@ def compared():
 @pytest.mark.slow
 def test_members_are_the_same_on_many_devices(compared):
     """Every device has as many as any other, sends nothing, and leaves a member without an update as it is."""
-    assert max(compared["4"]["apart"].values()) <= CLOSE
-    assert compared["4"]["members"] == [[2, 2, 2]]
-    assert set(compared["4"]["frozen"].values()) == {0.0}
-    assert compared["by jit alone"], "the search in the program must find what it looks for"
-    assert compared["4"]["collectives"] == []
+    assert max(compared["apart"].values()) <= CLOSE
+    assert compared["members"] == [[2, 2, 2]]
+    assert set(compared["frozen"].values()) == {0.0}
+    assert compared["collectives"] == []
 
 
 @pytest.mark.slow
@@ -271,12 +269,6 @@ def test_seeds_share_a_program_where_all_updates_have_one_shape(tmp_path, change
     assert (programs.mark(one.raw) == programs.mark(other.raw)) == (len(shapes) == 1)
 
 
-def test_seeds_share_a_program_of_one_bucket():
-    assert mark({"seed": 2}) == mark({"seed": 1})
-    assert mark({"seed": 2, "data.buckets": 3}) != mark({"seed": 1, "data.buckets": 3})
-    assert mark({"seed": 2, "data.buckets": 3}) == mark({"seed": 2, "data.buckets": 3, "model.keep": 0.3})
-
-
 @pytest.mark.parametrize(("key", "value"), [("mesh.model", 2), ("mesh.data", 8)])
 def test_runs_on_several_devices_each_are_refused(tmp_path, key, value):
     run = tiny.run({key: value})
@@ -296,7 +288,4 @@ def test_a_mesh_of_other_devices_is_refused_at_once(tmp_path, monkeypatch):
     ("members", "devices", "each", "used"), [(1, 8, 1, 1), (8, 8, 1, 8), (9, 8, 2, 5), (12, 8, 2, 6), (16, 1, 16, 1)]
 )
 def test_as_few_members_on_a_device_as_possible_and_then_as_few_devices(members, devices, each, used):
-    places = Places.of(members, devices * jax.devices())
-    assert (places.each, len(places.devices)) == (each, used)
-    filled = places.filled(list(range(members)))
-    assert len(filled) == len(places) and filled[members:] == (each * used - members) * [0]
+    assert places(members, devices) == (each, used)

@@ -18,11 +18,6 @@ from tests.tiny_tickets import flat, same_numbers
 from tests.training.test_train import result
 
 
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
-
-
 @pytest.fixture
 def worsening(tmp_path, monkeypatch):
     """The folder of a run whose first evaluation is its best."""
@@ -63,9 +58,9 @@ def test_a_dense_model_trained_in_few_bits_has_a_ticket_of_what_its_checkpoint_c
     assert result(tmp_path)["bytes"]["ticket_file"] == (tmp_path / "ticket.safetensors").stat().st_size
 
 
-def test_a_run_that_no_ticket_can_hold_still_has_its_result(workdir, tmp_path, monkeypatch):
+def test_a_run_that_no_ticket_can_hold_still_has_its_result(tiny_run, tmp_path, monkeypatch):
     """Its settings are beyond what a ticket from a stranger may ask for."""
-    shutil.copytree(workdir, tmp_path / "run")
+    shutil.copytree(tiny_run, tmp_path / "run")
     for name in ("result.json", "ticket.safetensors"):
         (tmp_path / "run" / name).unlink()
 

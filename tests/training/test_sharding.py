@@ -13,7 +13,7 @@ import pytest
 from one_layer.data.batches import TrainingBatches
 from one_layer.models.sharding import Devices
 from one_layer.system.errors import UserError
-from one_layer.training.memory import _group_files, _group_limits, memory_limit
+from one_layer.training.memory import _group_limits, memory_limit
 from tests import tiny, tiny_runs
 
 MESHES = ("data", "mixed")
@@ -120,7 +120,7 @@ def test_the_limits_of_the_own_control_group_and_of_those_above_it_count(tmp_pat
     for name, limit in limits.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{limit}\n")
-    assert _group_limits(_group_files(groups, tmp_path)) == expected
+    assert list(_group_limits(groups, tmp_path)) == expected
 
 
 @pytest.mark.parametrize(

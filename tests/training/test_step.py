@@ -119,10 +119,9 @@ class Disturbed(Translation):
         return {**sums, "loss": sums["loss"] * factor + added}
 
 
-@pytest.mark.parametrize(
-    "platform", mostly_slow(["cpu", "tpu"], ["cpu"])
-)  # accelerators have no condition around the optimiser
+@pytest.mark.parametrize("platform", mostly_slow(["cpu", "tpu"], ["cpu"]))
 def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(platform, monkeypatch):
+    """Accelerators have no condition around the optimiser."""
     monkeypatch.setattr(Devices, "platform", platform)
     adam = optimizer(OptimConfig(clip=1.0, weight_decay=0.1, warmup=0), 10)
     step = train_step(Disturbed(), CONFIG, adam, SMOOTHING, 1)

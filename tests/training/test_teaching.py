@@ -21,11 +21,6 @@ from tests import tiny
 PART = 16  # lines
 
 
-@pytest.fixture(scope="module")
-def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.trained(tmp_path_factory)
-
-
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teaching, "_LINES", PART)
@@ -46,18 +41,18 @@ def text_of(run: RunConfig) -> tuple[list[str], list[str]]:
     return [*map(corpus.source_vocabulary.decode, source)], [*map(corpus.target_vocabulary.decode, target)]
 
 
-def test_a_student_learns_from_the_translations_in_the_place_of_the_references_or_from_both(teacher, tmp_path):
+def test_a_student_learns_from_the_translations_in_the_place_of_the_references_or_from_both(tiny_run, tmp_path):
     german, english = grammar.generate(1, train=60, valid=12, test=8)["train"]
-    model = one_layer.load(teacher)
+    model = one_layer.load(tiny_run)
     expected = [line for first in range(0, 60, PART) for line in model.translate(german[first : first + PART])]
     assert any(expected)
 
-    run = taught(student(teacher), RunFolder(tmp_path))
+    run = taught(student(tiny_run), RunFolder(tmp_path))
     assert read_lines(run.data.translations) == expected
     full = [place for place, line in enumerate(expected) if line]
     assert text_of(run) == ([german[place] for place in full], [expected[place] for place in full])
 
-    both = taught(student(teacher, {"data.teacher_mix": "both"}), RunFolder(tmp_path))
+    both = taught(student(tiny_run, {"data.teacher_mix": "both"}), RunFolder(tmp_path))
     assert both.data.translations == run.data.translations, "the mix does not change the translations"
     source, target = text_of(both)
     assert (source, target) == (
@@ -66,8 +61,8 @@ def test_a_student_learns_from_the_translations_in_the_place_of_the_references_o
     )
 
 
-def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, monkeypatch):
-    whole = Path(taught(student(teacher), RunFolder(tmp_path / "whole")).data.translations)
+def test_an_interrupted_translation_goes_on_where_it_stopped(tiny_run, tmp_path, monkeypatch):
+    whole = Path(taught(student(tiny_run), RunFolder(tmp_path / "whole")).data.translations)
     given: list[int] = []
 
     def two_parts(model: TranslationModel, lines: list[str]) -> list[str]:
@@ -79,12 +74,12 @@ def test_an_interrupted_translation_goes_on_where_it_stopped(teacher, tmp_path, 
     monkeypatch.setattr(TranslationModel, "lines", two_parts)
     folder = RunFolder(tmp_path / "interrupted")
     with pytest.raises(KeyboardInterrupt):
-        taught(student(teacher), folder)
+        taught(student(tiny_run), folder)
     (unfinished,) = folder.path.iterdir()
     with unfinished.open("a") as file:
         file.write("the line that a kill cut")
     given.clear()
-    resumed = Path(taught(student(teacher), folder).data.translations)
+    resumed = Path(taught(student(tiny_run), folder).data.translations)
     assert given == [PART, 60 - 3 * PART], "two parts of four were there"
     assert resumed.name == whole.name and resumed.read_bytes() == whole.read_bytes()
     assert [path.name for path in folder.path.iterdir()] == [resumed.name]
@@ -128,20 +123,20 @@ def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, mon
         ),
     ],
 )
-def test_a_teacher_that_does_not_fit_is_refused_in_a_sentence(teacher, tmp_path, changes, words):
+def test_a_teacher_that_does_not_fit_is_refused_in_a_sentence(tiny_run, tmp_path, changes, words):
     with pytest.raises(UserError) as error:
-        taught(student(teacher, changes), RunFolder(tmp_path))
+        taught(student(tiny_run, changes), RunFolder(tmp_path))
     assert all(word in str(error.value) for word in words), error.value
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_teacher_is_for_pairs_of_lines_and_not_the_run_itself(teacher, tmp_path):
-    values = tiny.config({"data.teacher": str(teacher)})
+def test_a_teacher_is_for_pairs_of_lines_and_not_the_run_itself(tiny_run, tmp_path):
+    values = tiny.config({"data.teacher": str(tiny_run)})
     values["data"]["source"], values["data"]["directory"] = "fairseq", "bin"
     with pytest.raises(UserError, match=r"data\.teacher is for pairs of lines.*data\.prepared"):
         resolve(values)
     with pytest.raises(UserError, match="own folder"):
-        taught(student(teacher), RunFolder(teacher))
+        taught(student(tiny_run), RunFolder(tiny_run))
 
 
 def test_translations_of_another_text_are_refused(tmp_path):

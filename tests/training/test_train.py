@@ -12,6 +12,7 @@ import pytest
 
 from one_layer.data import loading
 from one_layer.models import initialize
+from one_layer.models.sharding import Devices
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
@@ -21,7 +22,7 @@ from one_layer.tasks.translation import Translation
 from one_layer.training import meter
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
-from one_layer.training.trainer import Trainer, train_step
+from one_layer.training.trainer import Ready, Trainer, train_step
 from tests import tiny
 
 MEASURED = {"seconds", "train/tokens_per_second"}
@@ -29,11 +30,6 @@ RESULT_KEYS = {
     *("config", "overrides", "seed", "task", "test", "valid", "steps", "epochs", "train_seconds", "tokens_per_second"),
     *("parameters", "bytes", "peak_memory_bytes", "device", "jax", "commit", "started"),
 }
-
-
-@pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    return tiny.trained(tmp_path_factory)
 
 
 def result(workdir):
@@ -50,7 +46,8 @@ def checkpoint(workdir, step):
 
 def new_trainer(run: RunConfig, workdir):
     corpus = loading.load(run.data)
-    return Trainer(run, run.model_config(*map(len, corpus.vocabularies)), corpus, RunFolder(workdir))
+    model = run.model_config(*map(len, corpus.vocabularies))
+    return Trainer(Ready(run, model, corpus, RunFolder(workdir), Devices.holding(())))
 
 
 def lines(workdir):
@@ -76,8 +73,8 @@ def assert_same_run(workdir, other):
     assert hypotheses[0] == hypotheses[1]
 
 
-def test_what_a_run_leaves(workdir):
-    found = result(workdir)
+def test_what_a_run_leaves(tiny_run):
+    found = result(tiny_run)
     assert found.keys() >= RESULT_KEYS
     assert found["config"] == json.loads(json.dumps(tiny.run().raw)) and found["overrides"] == []
     assert (found["seed"], found["task"], found["steps"]) == (1, "translation", tiny.UPDATES)
@@ -87,41 +84,34 @@ def test_what_a_run_leaves(workdir):
     assert 0 < found["bytes"]["ticket"] < found["bytes"]["ticket_with_weights"] < found["bytes"]["dense_float32"]
     assert min(found[name] for name in ("epochs", "train_seconds", "tokens_per_second", "peak_memory_bytes")) > 0
     masks = {each["role"]: each for each in found["masks"]}
-    assert set(masks) == set(restore_run(workdir).masks)
+    assert set(masks) == set(restore_run(tiny_run).masks)
     for each in masks.values():
         assert each["kept"] == pytest.approx([each["kept"][0]] * len(each["kept"]))
         assert not each["overlap"] or each["kept"][0] <= each["overlap"]["used"] <= 1
     assert found["jax"] == jax.__version__ and found["started"] and found["device"]
-    assert len((workdir / "hypotheses-test.txt").read_text("utf-8").split("\n")) == tiny.CHANGES["data.toy_test"] + 1
-    assert (workdir / "config.json").exists() and list((workdir / "tensorboard").iterdir())
+    assert len((tiny_run / "hypotheses-test.txt").read_text("utf-8").split("\n")) == tiny.CHANGES["data.toy_test"] + 1
+    assert (tiny_run / "config.json").exists() and list((tiny_run / "tensorboard").iterdir())
 
 
-def test_metrics_have_their_names(workdir):
-    trained = [line for line in metrics(workdir) if "train/loss" in line]
-    scored = [line for line in metrics(workdir) if "valid/nll" in line]
+def test_metrics_have_their_names(tiny_run):
+    trained = [line for line in metrics(tiny_run) if "train/loss" in line]
+    scored = [line for line in metrics(tiny_run) if "valid/nll" in line]
     assert [line["step"] for line in trained] == list(range(2, tiny.UPDATES + 1, 2))
     assert [line["step"] for line in scored] == list(range(tiny.EVERY, tiny.UPDATES + 1, tiny.EVERY))
     for line in trained:
         assert line.keys() >= {"seconds", "train/loss", "train/nll", "train/tokens_per_second", "train/learning_rate"}
     assert all(0 < line["mask/flips"] < 1 for line in scored)
     assert scored[-1]["valid/nll"] < scored[0]["valid/nll"]
-    assert result(workdir)["valid"]["score"] == -min(line["valid/nll"] for line in scored)
+    assert result(tiny_run)["valid"]["score"] == -min(line["valid/nll"] for line in scored)
 
 
-@pytest.mark.slow
-def test_interrupted_equals_uninterrupted(workdir, tmp_path):
-    train(tiny.run({"train.updates": tiny.EVERY}), tmp_path, [])
-    train(tiny.run(), tmp_path, [])
-    assert_same_run(tmp_path, workdir)
-
-
-def test_a_finished_run_does_not_train_again(workdir):
-    before, checkpoints = result(workdir), tiny.contents(workdir / "checkpoints")
-    metrics = (workdir / "metrics.jsonl").read_bytes()
-    train(tiny.run(), workdir, [])
-    after = result(workdir)
-    assert (workdir / "metrics.jsonl").read_bytes() == metrics
-    assert tiny.contents(workdir / "checkpoints") == checkpoints
+def test_a_finished_run_does_not_train_again(tiny_run):
+    before, checkpoints = result(tiny_run), tiny.contents(tiny_run / "checkpoints")
+    metrics = (tiny_run / "metrics.jsonl").read_bytes()
+    train(tiny.run(), tiny_run, [])
+    after = result(tiny_run)
+    assert (tiny_run / "metrics.jsonl").read_bytes() == metrics
+    assert tiny.contents(tiny_run / "checkpoints") == checkpoints
     assert {**after, "peak_memory_bytes": 0} == {**before, "peak_memory_bytes": 0}
 
 
@@ -188,7 +178,7 @@ def test_every_update_is_in_a_line_of_metrics_and_the_log_says_how_the_run_goes(
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_that_cannot_be_read_the_run_goes_on_from_the_one_before(workdir, tmp_path):
+def test_without_a_checkpoint_that_cannot_be_read_the_run_goes_on_from_the_one_before(tiny_run, tmp_path):
     """It ends as if nothing had happened."""
     train(tiny.run({"train.updates": 2 * tiny.EVERY}), tmp_path, [])
     broken = tmp_path / "checkpoints" / str(2 * tiny.EVERY)
@@ -197,7 +187,7 @@ def test_without_a_checkpoint_that_cannot_be_read_the_run_goes_on_from_the_one_b
         train(tiny.run(), tmp_path, [])
     shutil.rmtree(broken)
     train(tiny.run(), tmp_path, [])
-    assert_same_run(tmp_path, workdir)
+    assert_same_run(tmp_path, tiny_run)
 
 
 @pytest.mark.slow
@@ -216,9 +206,9 @@ def test_text_that_changed_is_noticed(of_text, tmp_path, part, checkpoint):
     assert kept_steps(folder / "run") == [tiny.EVERY] * checkpoint
 
 
-def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(workdir, tmp_path):
+def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(tiny_run, tmp_path):
     """A process that is killed right after it has written a checkpoint has not removed an earlier one."""
-    shutil.copytree(workdir, tmp_path / "run")
+    shutil.copytree(tiny_run, tmp_path / "run")
     trainer = new_trainer(tiny.run({"train.keep_last": 1}), tmp_path / "run")
     assert len(trainer.checkpoints.steps()) == 3
     trainer.restore()
@@ -226,8 +216,8 @@ def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(wo
     trainer.checkpoints.close()
 
 
-def test_only_params_change_and_random_is_never_written(workdir):
-    trainer = new_trainer(tiny.run(), workdir)
+def test_only_params_change_and_random_is_never_written(tiny_run):
+    trainer = new_trainer(tiny.run(), tiny_run)
     trainer.restore()
     trainer.checkpoints.close()
     drawn = initialize(trainer.model, trainer.run.seed)
@@ -235,7 +225,7 @@ def test_only_params_change_and_random_is_never_written(workdir):
     assert jax.tree.structure(trainer.params) == jax.tree.structure(drawn["params"])
     for before, after in zip(jax.tree.leaves(drawn["params"]), jax.tree.leaves(trainer.params), strict=True):
         assert (before != after).any()
-    for step in (workdir / "checkpoints").iterdir():
+    for step in (tiny_run / "checkpoints").iterdir():
         assert {item.name for item in step.iterdir() if item.is_dir()} == {"params", "optimizer", "progress", "metrics"}
         assert b"kernel" not in (step / "params" / "_METADATA").read_bytes()
 
