@@ -36,7 +36,7 @@ class Given:
         options, rest = parser(documentation).parse_known_args(words)
         present = [name for name in vars(options) if any(word.split("=")[0] == f"--{name}" for word in words)]
         for word in rest:
-            if word.startswith("--") and not keys_given([word]):
+            if word.lstrip("-")[:1].isalpha() and word.startswith("-") and not keys_given([word]):
                 raise _unknown(word.partition("=")[0], list(vars(options)))
         if options.config:
             config, overrides = config_of(options.config, rest)

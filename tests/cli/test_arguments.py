@@ -35,6 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
         (["--config.data.seed=1"], "--config.data.seed=1 needs --config; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
         ([TOY, "--mdoe=train"], "--mdoe is unknown; did you mean --mode?"),
+        ([TOY, "-mode=train"], "-mode is unknown; did you mean --mode?"),
         (
             [TOY, "--mode=tarin"],
             "--mode=tarin is unknown; known are train, evaluate, export, page, inspect, report, collect, keys, translate, classify",
