@@ -79,7 +79,8 @@ def test_data(measured):
 
 @pytest.mark.parametrize("measured", ["accelerator"], indirect=True)
 def test_accelerator(measured):
-    assert [row["of_dense"] for row in measured["steps"] if row["weights"] == "dense"] == [1.0, 1.0]
+    assert [row["of_dense"] for row in measured["steps"] if row["side"] == "dense"] == [1.0, 1.0]
+    assert all(row["of_peer"] is None for row in measured["steps"])
 
 
 @pytest.mark.parametrize("measured", ["startup"], indirect=True)

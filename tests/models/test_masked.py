@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from one_layer.models import ModelConfig, build, initialize, roles, shapes
+from one_layer.models import ModelConfig, build, initialize, recipes, roles, shapes
 from one_layer.models.flops import update_flops
 from one_layer.tasks.model import prepared
 from tests import ROOT

@@ -34,6 +34,15 @@ export class Matrix {
     return this.values.subarray(first, first + size);
   }
 
+  /** M of a depth in C order: 1, 0 and -1, and with coats also 2 and so on. @returns {Int8Array} */
+  entries(depth = 0) {
+    const size = this.rows * this.columns, found = new Int8Array(size).fill(1);
+    if (this.mask === null) return found;
+    const { bits, signs, coats } = this.#packed(depth);
+    for (let k = 0; k < size; k++) found[k] = (bits ? get(bits, k) : 1) * (signs && get(signs, k) ? -1 : 1) * counted(coats, k);
+    return found;
+  }
+
   /** The bits of a depth's mask, of its signs and of its further coats, as far as it has them. */
   #packed(depth) {
     const { mask, sign, coats, layers } = this.mask ?? { mask: null, sign: null, coats: [], layers: null }, bytes = Math.ceil((this.rows * this.columns) / 8);
