@@ -33,7 +33,7 @@ def test_some_pages_have_such_tables_and_each_table_ends() -> None:
 
 
 def test_a_number_that_was_changed_is_written_again() -> None:
-    page = ROOT / "docs" / "findings.md"
+    page = ROOT / "docs" / "results.md"
     text = page.read_text("utf-8")
     wrong = text.replace("| 13.75 |", "| 14.75 |")
     assert wrong != text and tables.page(wrong) == text
