@@ -65,7 +65,7 @@ def loaded(file: str, *functions: str) -> ModuleType:
         raise UserError(f"--config={file} is no Python file; see configs/ for the existing ones")
     spec = importlib.util.spec_from_file_location(f"_config_{path.stem}", path)
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -81,7 +81,7 @@ def called(file: str, function: Callable[..., Any], argument: str) -> Any:
     try:
         return function(argument) if argument else function()
     except ValueError as error:  # a sentence for users
-        raise UserError(str(error)) from None
+        raise UserError(" ".join(str(error).split())) from None
     except Exception as error:
         raise _unloadable(file, error) from None
 

@@ -38,13 +38,15 @@ class Given:
         for word in rest:
             if word.lstrip("-")[:1].isalpha() and word.startswith("-") and not keys_given([word]):
                 raise _unknown(word.partition("=")[0], list(vars(options)))
-        if options.config:
+        if options.config is not None:
             config, overrides = config_of(options.config, rest)
             return cls(options, present, config.to_dict(), overrides)
-        if rest:
+        if keys_given(rest):
             raise UserError(
                 f"{rest[0]} needs --config; give one of configs/, for instance --config=configs/text.py:signs_mini"
             )
+        if rest:
+            raise UserError(f"unexpected argument {rest[0]!r}; give every option as --name=value")
         return cls(options, present, None, {})
 
     def needed(self, name: str, what: str) -> str:

@@ -81,7 +81,9 @@ def read_options(given: ConfigJson) -> Options:
     }
     given.refuse_others("a Llama", needed, **found)
     model |= {"block": "modern", "norm": "rms", "norm_epsilon": given.positive("rms_norm_eps", 1e-6)}
-    model["rotary_base"] = given.positive("rope_theta", rotary.get("rope_theta", ROTARY_BASE))
+    if "rope_theta" in rotary:  # it counts before that of the whole file
+        given["rope_theta"] = rotary["rope_theta"]
+    model["rotary_base"] = given.positive("rope_theta", ROTARY_BASE)
     return Options(model, key_heads, context, eos, tied=given.get("tie_word_embeddings") is True)
 
 

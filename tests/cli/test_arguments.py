@@ -36,6 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
         ([TOY, "extra"], "unexpected argument 'extra'"),
         ([TOY, "--mdoe=train"], "--mdoe is unknown; did you mean --mode?"),
         ([TOY, "-mode=train"], "-mode is unknown; did you mean --mode?"),
+        (["--mode=keys", "--config="], "--config= is no Python file"),
         (
             [TOY, "--mode=tarin"],
             "--mode=tarin is unknown; known are train, evaluate, export, page, inspect, report, collect, keys, translate, classify",
@@ -93,7 +94,7 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
             ["swep", TOY],
             "unexpected argument 'swep'; give every option as --name=value, and a command, if any, as the first word: sweep,",
         ),
-        (["--mode=keys", "extra"], "extra needs --config"),
+        (["--mode=keys", "extra"], "unexpected argument 'extra'"),
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),
         (

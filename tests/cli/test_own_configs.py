@@ -34,3 +34,14 @@ def test_an_own_config_that_is_none(tmp_path, source, argument, message):
     with pytest.raises(UserError) as caught:
         config_of(f"{path}{argument}", [])
     assert message.format(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_own_config_may_have_dataclasses_with_late_annotations(tmp_path):
+    """dataclasses look up the module of such a class."""
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from __future__ import annotations\nimport dataclasses\nfrom configs import toy\n\n"
+        "@dataclasses.dataclass\nclass Kind:\n    keep: float\n\n"
+        "def get_config():\n    config = toy.get_config()\n    config.model.keep = Kind(0.25).keep\n    return config\n"
+    )
+    assert config_of(str(path), [])[0].model.keep == 0.25

@@ -101,6 +101,14 @@ def test_what_is_exported_comes_back(llama, tmp_path):
     np.testing.assert_allclose(np.asarray(first), np.asarray(second), rtol=1e-5, atol=1e-5)
 
 
+def test_the_base_of_the_rotary_positions_counts_before_that_of_the_whole_file(llama, tmp_path):
+    """As transformers reads a config.json that has both."""
+    source = llama()
+    path = source / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rope_parameters": {"rope_theta": 700.0}}))
+    assert imported(source, tmp_path, *DENSE).config.rotary_base == 700.0
+
+
 @pytest.mark.parametrize(
     ("options", "state", "message"),
     [

@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 
 from tests import ROOT
+from tests.page.engine import run
 from tests.page.real_lines import compare, labels, read
 
 pytestmark = pytest.mark.slow
 
 LINES = 12
+
+
+def test_a_page_shows_examples_of_what_its_model_translates():
+    """Cased text is everyday sentences, and lower-cased text captions."""
+    script = """
+        const { examplesFor } = await import(given.examples);
+        return given.paths.map((path) => examplesFor(opened(path).describe())[0]);
+    """
+    paths = [
+        str(ROOT / "tickets" / f"{name}.safetensors") for name in ("everyday-en-de", "everyday-de-en", "multi30k-en-de")
+    ]
+    examples = (ROOT / "one_layer" / "page" / "view" / "examples.js").as_uri()
+    english, german, caption = run(script, paths=paths, examples=examples)
+    assert (english, german) == ("How are you?", "Wie geht es dir?") and caption not in (english, german)
 
 
 @pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-en-de-best", "multi30k-en-de-wide"])

@@ -77,6 +77,7 @@ def test_no_frame_is_read_that_the_library_refuses():
     texts = [dice.geometric(0.1, 72).clip(0, 255).astype(np.uint8).tobytes(), b"abcabcabcabdabc" * 3 + bytes(range(40))]
     texts.append(np.packbits(dice.random(24 * 72) < 0.1).tobytes())
     frames = [zstandard.ZstdCompressor(level=level).compress(text) for text in texts for level in (1, 19)]
+    frames += [zstandard.ZstdCompressor(write_checksum=True).compress(text) for text in (*texts, b"", texts[1][:5])]
     # A block that is longer than its four literals.
     letters = (1 | 2 << 1 | 6 << 3).to_bytes(3, "little") + b"\x20abcd\0"
     codes = [b"\x28\xb5\x2f\xfd\x20\x04" + letters]

@@ -85,7 +85,12 @@ def open_prepared(folder: Path) -> Prepared:
         raise UserError(
             f"{folder / damaged[0]} is missing or damaged; delete the folder, then run again to recreate it"
         )
-    source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
+    try:
+        source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{folder} cannot be read ({error}); delete the folder, then run again to recreate it"
+        ) from None
     return Prepared(load_text_assets(folder), source, target, report)
 
 

@@ -37,7 +37,7 @@ export class Model {
     const { config, seed, data, assets, arrays, bytes } = this.ticket, labels = this.task === "classification" ? this.#labels() : undefined;
     return {
       task: this.task, seed, bytes, labels, texts: labels ? textsOf(data) : 1,
-      source: assets.source.language, target: assets.target.language,
+      cased: !assets.source.lowercase, source: assets.source.language, target: assets.target.language,
       matrices: this.matrices(), keep: this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
       depths: config.family.stacks.map((stack) => config.stacks[stack].pattern.length).filter(Boolean).join("+"),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),

@@ -1,10 +1,8 @@
-/**
- * Reads zstd frames (RFC 8878) without dictionaries: the whole frame at once, of a size that its header states. The checksum that may follow is
- * not read, because the digest of a ticket is over all of its bytes.
- */
+/** Reads zstd frames (RFC 8878) without dictionaries: the whole frame at once, of a size that its header states. */
 import { BackwardBits } from "./bits.js";
 import { decodeHuffman, fseOnly, fseTable, readFse, readHuffman } from "./entropy.js";
 import { damaged, demand } from "./refused.js";
+import { xxh64 } from "./xxh64.js";
 
 const WHOLE = "a code is not one whole zstd frame";
 const MAGIC = 0xfd2fb528, LARGEST_BLOCK = 2 ** 17, LARGEST_WINDOW = 27;
@@ -56,6 +54,7 @@ export function decompress(code, least, most) {
     place += stored;
   }
   demand(frame.filled === size && place + (checked ? 4 : 0) === code.length, WHOLE);
+  if (checked) demand(new DataView(code.buffer, code.byteOffset + place).getUint32(0, true) === Number(xxh64(frame.out) & 0xffffffffn), WHOLE);
   return frame.out;
 }
 
