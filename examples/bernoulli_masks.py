@@ -36,14 +36,17 @@ def kept(variables: Variables) -> float:
     return sum(int(jnp.count_nonzero(product)) for product in products) / sum(product.size for product in products)
 
 
+def said(right: float, share: float) -> tuple[float, float]:
+    print(
+        f"{right:.0%} of the test sentences are translated word for word as the reference; {share:.1%} of weights kept"
+    )
+    return right, share
+
+
 def main(updates: int = 400) -> tuple[list[float], float, float]:
     corpus, config = toy()
     variables, losses = train(corpus, config, MASK, updates, lr=1e-2, drawn=drawn)
-    right, share = test(corpus, config, variables), kept(variables)
-    print(
-        f"{right:.0%} of the test sentences are translated word for word as the reference; {share:.1%} of the weights are kept"
-    )
-    return losses, right, share
+    return losses, *said(test(corpus, config, variables), kept(variables))
 
 
 if __name__ == "__main__":

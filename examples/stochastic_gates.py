@@ -15,7 +15,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from examples.bernoulli_masks import kept
+from examples.bernoulli_masks import kept, said
 from examples.paper import test, toy, train
 from one_layer.layers.materializing import Variables
 from one_layer.supermask import Supermask
@@ -55,11 +55,7 @@ def main(updates: int = 400) -> tuple[list[float], float, float]:
     corpus, config = toy()
     gates = Gates(selection="threshold")
     variables, losses = train(corpus, config, gates, updates, lr=1e-2, drawn=drawn, penalty=penalty)
-    right, share = test(corpus, config, variables), kept(variables)
-    print(
-        f"{right:.0%} of the test sentences are translated word for word as the reference; {share:.1%} of the weights are kept"
-    )
-    return losses, right, share
+    return losses, *said(test(corpus, config, variables), kept(variables))
 
 
 if __name__ == "__main__":

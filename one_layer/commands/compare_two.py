@@ -89,9 +89,16 @@ def _lines(name: str, records: tuple[Record, Record], folders: tuple[RunFolder, 
     first, second = map(read_lines, files)
     run, assets = resolve(without_removed(read_object(folders[0].config_file))), folders[0].assets()
     data = replace(run.data, directory=text or run.data.directory)
-    corpus = run.task.scored_corpus(data, assets, name)
+    try:
+        corpus = run.task.scored_corpus(data, assets, name)
+    except UserError:
+        raise UserError(
+            f"their text cannot be read from {data.directory or data.source}; say where it lies now: --text=DIR"
+        ) from None
     if prints != {None} and {fingerprints(corpus)[name]} != prints:
-        raise UserError(f"the text in {data.directory or data.source} is no longer that of the results")
+        raise UserError(
+            f"the text in {data.directory or data.source} is no longer that of the results; --text=DIR names another folder"
+        )
     split = corpus.tests[name]
     if not len(first) == len(second) == len(split):
         raise UserError(f"there are {len(split):,} lines, but {len(first):,} and {len(second):,} hypotheses")
