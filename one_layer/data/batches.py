@@ -83,6 +83,10 @@ class Updates(ABC):
     @abstractmethod
     def __getitem__(self, number: int) -> Batch: ...
 
+    def of_each_shape(self, start: int) -> list[int]:
+        """The number of an update of each shape, in the order in which the shapes come from update `start` on."""
+        return [start]
+
     def shared(self, parts: int, mine: range) -> Updates:
         """The same batches for one of several readers: cut into `parts` of as many rows, of which an item has those of `mine`.
 
@@ -165,6 +169,12 @@ class TrainingBatches(Updates):
         epoch, place = divmod(int(number), self.batches_per_epoch)
         bucket, pairs = self._order(epoch)[place]
         return self._share(pairs), self.widths[bucket]
+
+    def of_each_shape(self, start: int) -> list[int]:
+        """The number of an update of each shape, in the order in which the shapes come from update `start` on."""
+        epoch, place = divmod(start, self.batches_per_epoch)
+        buckets = [bucket for each in (epoch, epoch + 1) for bucket, _ in self._order(each)][place:]
+        return [start + buckets.index(bucket) for bucket in dict.fromkeys(buckets)]
 
     def __getitem__(self, number: int) -> Batch:
         pairs, width = self.pairs(number)

@@ -73,6 +73,9 @@ class WithProbabilities(Updates):
     def describe(self) -> str:
         return self._batches.describe()
 
+    def of_each_shape(self, start: int) -> list[int]:
+        return self._batches.of_each_shape(start)
+
 
 class TaughtBatches(WithProbabilities):
     """Batches of pairs, with what the file says of their targets."""

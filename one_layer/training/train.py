@@ -23,7 +23,9 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
         trainer = Trainer(ready)
         with closing(trainer.checkpoints), Interruption() as interruption:
             trainer.restore()
-            for batch, number in course(trainer, interruption):
-                trainer.update(batch, number)
+            with closing(trainer.compiling()) as programs:
+                for batch, number in course(trainer, interruption):
+                    programs.wait(batch)
+                    trainer.update(batch, number)
             trainer.stop_if_asked(interruption)
         return trainer.write_results(overrides)

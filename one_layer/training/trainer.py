@@ -20,6 +20,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
 from one_layer.training import processes, results
 from one_layer.training.backskipping import with_policy
+from one_layer.training.compiling import Compiling
 from one_layer.training.distilling import Lessons
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.interruption import Interrupted, Interruption
@@ -103,6 +104,13 @@ class Trainer:
             self.progress, self.params, self.moments = progress, restored["params"], restored["optimizer"]
             log.info("continuing from update %d", step)
         self.fixed = with_frozen_masks(self.model, self.params, self.fixed, self.devices)
+
+    def compiling(self) -> Compiling:
+        """Begins to compile the updates that are to come. Several processes compile together, each shape when its turn comes."""
+        later = not hasattr(self.step, "lower") or not processes.alone()  # with a policy, an update has two programs
+        numbers = [] if later or self.over else self.batches.of_each_shape(self.progress.step)
+        batches = [self.devices.batch(self.batches[number]) for number in numbers if number < self.updates]
+        return Compiling(self.step, (self.params, self.moments, self.fixed), batches)
 
     def update(self, batch: dict[str, Any], number: int) -> None:
         """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""

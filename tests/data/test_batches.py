@@ -161,6 +161,15 @@ def test_an_iterator_can_start_at_any_batch() -> None:
         iterator.close()
 
 
+def test_every_shape_has_the_update_that_comes_with_it_first() -> None:
+    batches = TrainingBatches(*some_pairs(), max_tokens=60, accumulate=2, buckets=3, seed=4)
+    for start in (0, 1, batches.batches_per_epoch - 1, 10**6):
+        coming = [batches[start + i]["source"].shape for i in range(2 * batches.batches_per_epoch)]
+        firsts = list(dict.fromkeys(coming))
+        assert len(firsts) == 3
+        assert batches.of_each_shape(start) == [start + coming.index(shape) for shape in firsts]
+
+
 def test_the_state_restores_the_next_batch() -> None:
     batches = TrainingBatches(*some_pairs(), max_tokens=60, buckets=3, seed=4)
     first = training_iterator(batches, 7)

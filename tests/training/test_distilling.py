@@ -46,6 +46,7 @@ def test_batches_have_the_teachers_largest_probabilities_of_their_targets(tiny_r
     batches = run.task.batches(corpus, run.data, 2, run.seed)
     taught = lessons_of(run, corpus, RunFolder(tmp_path), model).beside(batches)
     assert (taught.batches_per_epoch, taught.describe()) == (batches.batches_per_epoch, batches.describe())
+    assert taught.of_each_shape(1) == batches.of_each_shape(1)
     for number in (0, batches.batches_per_epoch - 1, batches.batches_per_epoch):
         batch = taught[number]
         for name, array in batches[number].items():

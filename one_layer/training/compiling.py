@@ -1,0 +1,61 @@
+"""The programs of a run's updates, one for each shape of its batches: compiled side by side, while the first of them trains already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+
+log = logging.getLogger(__name__)
+
+Shape = tuple[int, ...]
+_SOON = 2.0  # seconds of compiling of which the log says nothing
+_MOST = 8  # programs at the same time: each may take a gigabyte of the host's memory
+
+
+class Compiling:
+    """Compiles the jitted function `step` for some batches, in this order, and as many at the same time as there are pairs of cores.
+
+    XLA compiles outside of Python's lock. JAX keeps what it has compiled, so that a later call of `step` finds it.
+    """
+
+    def __init__(self, step: Callable[..., Any], state: tuple[Any, ...], batches: Sequence[dict[str, Any]]) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(min(max(cores // 2, 1), _MOST), "compiling")
+        self._began = time.perf_counter()
+        shapes = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state
+        )  # updates donate the arrays
+        self._programs: dict[Shape, Future[None]] = {}
+        for batch in batches:
+            self._programs[_shape(batch)] = self._pool.submit(self._compile, step, shapes, batch)
+        self._left = len(self._programs)
+
+    def wait(self, batch: dict[str, Any]) -> None:
+        """Waits until the program of this batch's shape is there. Raises: what compiling it has raised."""
+        if program := self._programs.pop(_shape(batch), None):
+            program.result()
+
+    def close(self) -> None:
+        """Gives up what has not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _compile(self, step: Any, state: tuple[Any, ...], batch: dict[str, Any]) -> None:
+        began = time.perf_counter()
+        step.lower(*state, batch, 0).compile()
+        seconds, whole = (time.perf_counter() - each for each in (began, self._began))
+        if whole > _SOON:
+            _, rows, *length = _shape(batch)
+            shape = "x".join(map(str, (rows, *length)))
+            log.info(
+                "compiled the update of batches of %s in %.0f s; %.0f s since training began", shape, seconds, whole
+            )
+
+
+def _shape(batch: dict[str, Any]) -> Shape:
+    return tuple(batch["source"].shape)

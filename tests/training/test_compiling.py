@@ -1,0 +1,81 @@
+"""The programs of updates are compiled before they are needed, each once."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from one_layer.training.compiling import Compiling
+from one_layer.training.train import train
+from tests import tiny
+
+
+def batches(*lengths):
+    return [{"source": jnp.zeros((1, 2, length), jnp.int32)} for length in lengths]
+
+
+def traced_step(seen):
+    """A step, which says of each batch how long it is and in which thread it is traced."""
+
+    def step(params, moments, fixed, batch, number):
+        seen.append((batch["source"].shape[-1], threading.current_thread() is threading.main_thread()))
+        return params + fixed * number, moments, {"loss": batch["source"].sum()}
+
+    return jax.jit(step, donate_argnums=(0, 1))
+
+
+def test_every_shape_is_traced_once_and_beside_the_updates():
+    seen = []
+    step, given = traced_step(seen), batches(3, 5)
+    state = jnp.ones(4), jnp.ones(2), jnp.ones(4)
+    programs = Compiling(step, state, given)
+    for number, batch in enumerate(given * 2):
+        programs.wait(batch)
+        params, moments, _ = step(*state, batch, number)
+        state = params, moments, state[2]
+    programs.close()
+    assert sorted(seen) == [(3, False), (5, False)]
+
+
+def test_what_compiling_raises_reaches_the_update():
+    def step(*_):
+        raise ValueError("too large")
+
+    (batch,) = batches(3)
+    programs = Compiling(jax.jit(step), (jnp.ones(1),) * 3, [batch])
+    with pytest.raises(ValueError, match="too large"):
+        programs.wait(batch)
+
+
+def test_what_has_not_begun_when_a_run_ends_is_given_up():
+    begun, go_on, seen = threading.Event(), threading.Event(), []
+
+    class Slow:
+        def __call__(self, *given):
+            raise AssertionError("nothing is computed")
+
+        def lower(self, *given):
+            seen.append(given[3]["source"].shape[-1])
+            begun.set()
+            go_on.wait(10)
+            return self
+
+        def compile(self):
+            pass
+
+    programs = Compiling(Slow(), (jnp.ones(1),) * 3, batches(*range(1, 40)))
+    begun.wait(10)
+    programs.close()
+    go_on.set()
+    assert len(seen) < 39
+
+
+@pytest.mark.slow
+def test_a_run_of_several_shapes_names_what_took_long(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("one_layer.training.compiling._SOON", 0.0)
+    with caplog.at_level("INFO"):
+        train(tiny.run({"data.buckets": 2, "train.updates": 8, "data.tests": ()}), tmp_path, [])
+    assert sum(message.startswith("compiled the update of batches of ") for message in caplog.messages) == 2
