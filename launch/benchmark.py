@@ -8,6 +8,7 @@ NAME is one of:
   or if ONE_LAYER_TORCH names a Python that has it.
 - `accelerator`: training steps of all weights in bfloat16 and float32, with and without dropout, with operations per second; for
   accelerators. With --peer=torch, PyTorch's compiled steps in the same table.
+- `run`: a whole training, compared with its updates alone: what reading text, placing batches and fetching metrics cost.
 - `decode`: speed and memory of beam search with packed masks, with weights that are masked beforehand, and with a dense model.
 - `ticket`: the size of a ticket and its loading time.
 - `data`: batches from a million memory-mapped pairs, compared with what training needs.
@@ -32,7 +33,7 @@ import jax
 import jaxlib
 
 from configs.common import SIZES
-from launch.benchmarks import accelerator, data, decode, select, startup, ticket, train
+from launch.benchmarks import accelerator, data, decode, run, select, startup, ticket, train
 from one_layer.cli import command
 from one_layer.runs.commit import commit
 from one_layer.runs.records import flatten
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "select": select,
     "train": train,
     "accelerator": accelerator,
+    "run": run,
     "decode": decode,
     "ticket": ticket,
     "data": data,

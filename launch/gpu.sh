@@ -39,9 +39,11 @@ averaged() {  # NAME SPLIT: the scores of the average of the last ten checkpoint
     done
 }
 
-for size in small wider; do  # an update here and in PyTorch, and beam search
+for size in small wider; do  # an update here and in PyTorch, a whole training, and beam search
     once "results/gpu/update-$size.txt" "$PYTHON" launch/benchmark.py accelerator --size=$size --peer=torch --out=results/gpu/update-$size.json
-    once "results/gpu/decode-$size.txt" "$PYTHON" launch/benchmark.py decode --size=$size --out=results/gpu/decode-$size.json
+    for name in run decode; do
+        once "results/gpu/$name-$size.txt" "$PYTHON" launch/benchmark.py $name --size=$size --out=results/gpu/$name-$size.json
+    done
 done
 sweep europarl europarl table1 europarl_iten
 averaged europarl test.tok

@@ -16,15 +16,17 @@ from one_layer.supermask import Supermask
 from one_layer.tasks.translation.generate import search
 
 BEAM = 5
+_SENTENCES_ON_ACCELERATORS = (PAIRS, 256, 1024)
 
 
 def measure(size: str, quick: bool) -> dict[str, Any]:
-    """Measures sentences per second of beam search with beam 5, for 32 sentences of 24 tokens.
+    """Measures sentences per second of beam search with beam 5, for batches of 32 sentences of 24 tokens; on accelerators also larger ones.
 
     The search runs to the maximal length, because random models seldom end a sentence. `allocated` is the number of bytes that XLA
     allocates at a time, including weights, for one line of 8 words and for all 32 sentences; `ratio` divides packed by materialized.
     """
-    source = random_batch()["source"][0]
+    sizes = (PAIRS,) if jax.default_backend() == "cpu" else _SENTENCES_ON_ACCELERATORS
+    sources = [random_batch(pairs=pairs)["source"][0] for pairs in sizes]
     variables = initialize(model_of("one_layer", size), 0)
     packed = _pack(variables, model_of("one_layer", size))
     kinds = {
@@ -32,18 +34,20 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "materialized": ("one_layer", jax.jit(materialize, static_argnums=1)(variables, Supermask())),
         "dense": ("dense", initialize(model_of("dense", size), 0)),
     }
-    line, batch = (
+    line, *batches = (
         {name: _searcher(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
-        for some in (source[:1, :9], source)
+        for some in (sources[0][:1, :9], *sources)
     )
-    sides = {name: partial(search, kinds[name][1], source) for name, search in batch.items()}
-    seconds = in_turn(sides, 1 if quick else 5)
+    rows = []
+    for source, batch in zip(sources, batches, strict=True):
+        sides = {name: partial(search, kinds[name][1], source) for name, search in batch.items()}
+        seconds = in_turn(sides, 1 if quick else 5)
+        rows.append({"sentences": len(source)} | {name: len(source) / each for name, each in seconds.items()})
     return {
-        "sentences": PAIRS,
         "beam": BEAM,
-        "sentences_per_second": {name: PAIRS / each for name, each in seconds.items()},
+        "sentences_per_second": rows,
         "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
-        "allocated": [_row("line", line), _row("batch", batch)],
+        "allocated": [_row("line", line), _row("batch", batches[0])],
     }
 
 

@@ -85,6 +85,11 @@ class Devices:
         """What the devices are: cpu, gpu (cuda where they are only described) or tpu."""
         return str(self.mesh.devices.flat[0].platform)
 
+    def memory_left(self) -> int:
+        """The bytes of memory that are left on a device of this process; 0 where it does not say."""
+        statistics = self.mesh.local_devices[0].memory_stats() or {}
+        return max(0, statistics.get("bytes_limit", 0) - statistics.get("bytes_in_use", 0))
+
     def check(self, model: ModelConfig) -> None:
         """Checks that the axis `model` divides what it shares out. Raises: UserError if not."""
         parts = self.mesh.shape[MODEL]

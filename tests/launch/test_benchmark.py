@@ -59,6 +59,7 @@ def test_train(measured):
 @pytest.mark.parametrize("measured", ["decode"], indirect=True)
 def test_decode(measured):
     assert measured["bytes"]["packed"] < measured["bytes"]["materialized"] <= measured["bytes"]["dense"]
+    assert [row["sentences"] for row in measured["sentences_per_second"]] == [workloads.PAIRS]
     line, batch = measured["allocated"]
     for mode in ("packed", "materialized", "dense"):
         assert measured["bytes"][mode] < line[mode] < batch[mode]
@@ -81,6 +82,12 @@ def test_data(measured):
 def test_accelerator(measured):
     assert [row["of_dense"] for row in measured["steps"] if row["side"] == "dense"] == [1.0, 1.0]
     assert all(row["of_peer"] is None for row in measured["steps"])
+
+
+@pytest.mark.parametrize("measured", ["run"], indirect=True)
+def test_run(measured):
+    assert measured["of_update"] == measured["update_seconds"] / measured["course_seconds"]
+    assert measured["updates"] == 20
 
 
 @pytest.mark.parametrize("measured", ["startup"], indirect=True)

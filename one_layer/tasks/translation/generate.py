@@ -21,15 +21,19 @@ from one_layer.system.threads import in_threads
 from one_layer.tasks.model import not_finite
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings
+from one_layer.tasks.work import search_work
 
 Variables = dict[str, Any]
 Ids = Int[np.ndarray, "_"]
 
 # A batch is searched until its last sentence has ended. On a CPU, more rows save less than they wait (docs/speed.md).
 _ROWS_ON_CPU = 32
-# One batch does not keep two cores busy: many of its products are small, and between them one core works. Several devices have exchanges,
-# which must come in the same order everywhere, so they search one batch at a time.
-_AT_ONCE_ON_CPU = 2
+# One batch does not keep two cores busy: many of its products are small, and between them one core works. An accelerator searches the
+# next batch while the host reads what it found. Several devices have exchanges, which must come in the same order everywhere.
+_AT_ONCE = 2
+# An accelerator takes so many times evaluation.max_tokens where this share of its memory holds them: a step reads all weights, however
+# many rows it has.
+_TIMES, _SHARE = 16, 0.25
 
 EMPTY = np.array([EOS], np.int32)  # the translation of a sentence without tokens
 
@@ -55,9 +59,12 @@ def translated(
     if not full:
         return found
     devices, program = Devices.holding(variables), search_program(config, settings)
-    on_cpu = devices.platform == "cpu"
     texts = [sentences[place] for place in full]
-    batches = list(batches_for_search(texts, settings.max_tokens, _ROWS_ON_CPU if on_cpu else None))
+    if devices.platform == "cpu":
+        limits: tuple[int, int | None] = (settings.max_tokens, _ROWS_ON_CPU)
+    else:
+        limits = tokens_that_fit(config, settings, max(map(len, texts)), devices.memory_left()), None
+    batches = list(batches_for_search(texts, *limits))
 
     def searched(batch: dict[str, np.ndarray]) -> Hypotheses:
         lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
@@ -66,7 +73,7 @@ def translated(
         return fetch(program(variables, devices.rows(batch["source"]), devices.rows(limits), active))
 
     with tqdm(total=len(full), desc=title, unit="sentence", disable=None, leave=False) as bar:
-        results = in_threads(searched, batches, _AT_ONCE_ON_CPU if on_cpu and not devices.many else 1, between)
+        results = in_threads(searched, batches, 1 if devices.many else _AT_ONCE, between)
         for batch, best in zip(batches, results, strict=True):
             rows = np.flatnonzero(batch["index"] >= 0)
             if not np.isfinite(best.scores[rows, 0]).all():
@@ -75,6 +82,12 @@ def translated(
                 found[full[batch["index"][row]]] = np.asarray(best.tokens)[row, 0, : int(best.lengths[row, 0])]
             bar.update(len(rows))
     return found
+
+
+def tokens_that_fit(config: ModelConfig, settings: SearchSettings, longest: int, left: int) -> int:
+    """The padded tokens of a batch on an accelerator with `left` bytes of memory, for sentences of at most `longest` tokens."""
+    each = search_work(config, longest, settings.beam, settings.longest(longest)).bytes / longest
+    return min(max(int(_SHARE * left / each), settings.max_tokens), _TIMES * settings.max_tokens)
 
 
 @lru_cache(maxsize=8)  # tracing takes longer than the search of a few lines, and a run scores several times

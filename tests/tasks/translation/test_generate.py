@@ -15,6 +15,7 @@ from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.system.errors import UserError
 from one_layer.tasks import model as models
+from one_layer.tasks import work
 from one_layer.tasks.translation import generate
 from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.generate import search, translated
@@ -65,6 +66,15 @@ def test_the_order_is_kept(prepared, found, seed):
     same(
         translated(CONFIG, SETTINGS, prepared, [SENTENCES[place] for place in order]), [found[place] for place in order]
     )
+
+
+def test_an_accelerator_takes_the_rows_that_its_memory_holds():
+    """At least those of the key, at most sixteen times as many, and between both in proportion to the memory."""
+    tokens = [generate.tokens_that_fit(CONFIG, SETTINGS, LONGEST, left) for left in (0, 10**7, 2 * 10**7, 10**12)]
+    assert tokens[0] == SETTINGS.max_tokens < tokens[1] < tokens[2] < tokens[3] == 16 * SETTINGS.max_tokens
+    assert tokens[2] == pytest.approx(2 * tokens[1], abs=1)
+    held = tokens[2] // LONGEST * work.search_work(CONFIG, LONGEST, SETTINGS.beam, MOST).bytes
+    assert 0.2 < held / (2 * 10**7) <= 0.25
 
 
 def some_sentences(seed, lengths):
@@ -128,7 +138,9 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
     assert len(shapes) == len(set(shapes)) <= 6
 
 
-@pytest.mark.parametrize(("platform", "many", "most"), [("cpu", False, 2), ("cpu", True, 1), ("gpu", False, 1)])
+@pytest.mark.parametrize(
+    ("platform", "many", "most"), [("cpu", False, 2), ("cpu", True, 1), ("gpu", False, 2), ("gpu", True, 1)]
+)
 def test_several_devices_search_one_batch_at_a_time(prepared, monkeypatch, platform, many, most):
     """Two programs with exchanges may reach the devices in another order in each process, and wait for ever."""
     found = []
@@ -138,7 +150,9 @@ def test_several_devices_search_one_batch_at_a_time(prepared, monkeypatch, platf
         raise NotImplementedError  # nothing needs to be searched
 
     monkeypatch.setattr(generate, "in_threads", asked)
-    monkeypatch.setattr(Devices, "holding", lambda tree: SimpleNamespace(platform=platform, many=many))
+    monkeypatch.setattr(
+        Devices, "holding", lambda tree: SimpleNamespace(platform=platform, many=many, memory_left=lambda: 0)
+    )
     with pytest.raises(NotImplementedError):
         translated(CONFIG, SETTINGS, prepared, SENTENCES)
     assert found == [most]
