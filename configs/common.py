@@ -243,8 +243,8 @@ def _train() -> ConfigDict:
     # Updates between evaluations, each with a checkpoint; 0: once per epoch; none: 10 to 20 times in a run
     train.evaluate_every = 0
     train.patience = 0  # evaluations without a better score before training stops; 0: never stop
-    # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews. It is nll where the score
-    # cannot measure the validation text: bleu needs a reference of four tokens.
+    # The validation score that selects the best checkpoint: bleu (tokenised), nll, accuracy, f1 or matthews. It is nll where the
+    # evaluations have no such score: bleu needs a reference of four tokens, and evaluation.valid_beam.
     train.select = "bleu"
     train.log_every = 50  # updates
     train.check_memory = True  # refuse a run that is estimated to need more memory than there is; False: only warn

@@ -249,10 +249,8 @@ def _check_together(run: RunConfig) -> None:
             )
     known = run.task.selectable(run.data, run.evaluation)
     if run.train.select not in known:
-        hint = " (bleu needs an evaluation.valid_beam of at least 1)" if run.train.select == "bleu" else ""
         raise UserError(
-            f"train.select is {run.train.select!r:.200}, but the validation set is measured by {' and '.join(known)}; give one of "
-            f"these{hint}"
+            f"train.select is {run.train.select!r:.200}, but the validation set is measured by {' and '.join(known)}; give one of these"
         )
 
 

@@ -46,7 +46,7 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
     if trainer.over:
         return
     folder, progress = trainer.folder, trainer.progress
-    log.info("curves: %s, or pip install tensorboard && tensorboard --logdir=%s", folder.curves_file, folder)
+    log.info("curves: %s; TensorBoard reads %s", folder.curves_file, folder)
     with closing(MetricsLog(folder, progress.step, progress.step in progress.evaluated)) as lines:
         under_way = _Course(trainer, interruption, lines)
         while not trainer.over:
@@ -168,12 +168,13 @@ class _Course:
             raise UserError(
                 f"the validation loss is {nll} at update {progress.step}: {MEND}. The checkpoints before that update are good"
             )
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         values |= self._flips.since(trainer.params)
         values["train/flops"] = progress.flops
         wanted = trainer.run.train.select
         select = selected_by([values], wanted)
         if select != wanted and not progress.evaluated:
-            log.warning("%s cannot measure the validation text: nll selects the best checkpoint", wanted)
+            log.warning("the evaluations have no %s, so nll selects the best checkpoint", wanted)
         score = -values["valid/nll"] if select == "nll" else values[f"valid/{select}"]
         better = progress.best is None or score > progress.best
         if better:
@@ -186,7 +187,6 @@ class _Course:
         if folder.writes:
             write_atomically(folder.curves_file, curves.draw(read_metrics(folder.metrics_file), select))
         trainer.save(score)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         left = duration(time_left(progress.step, trainer.updates, progress.seconds))
         log.info("%s  update %d  %s  %s left%s", self._title(), progress.step, shown, left, "  *" if better else "")
 

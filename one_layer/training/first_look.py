@@ -31,8 +31,8 @@ def first_look(corpus: Corpus) -> None:
         ours, theirs = corpus.languages
         log.warning(
             "the source text looks like %s and the target text like %s: the two sides seem to be swapped; look at the pair above, and at "
-            "data.source_language, data.target_language and data.columns",
-            *(theirs, ours),
+            "data.source_language=%s, data.target_language=%s and data.columns",
+            *(theirs, ours, ours, theirs),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -68,9 +69,12 @@ class TranslationModel(TrainedModel):
         plain = list(map(_one_line, target.undo(subwords)))
         scores = bleu.all_scores(target, subwords, split, self.settings.tokenize)
         scores["tokens"] = sum(map(len, hypotheses))
-        compounds = f", compounds split {scores['bleu_compound_split']:.2f}" if "bleu_compound_split" in scores else ""
-        sacre = f"sacreBLEU {scores['bleu_sacre']:.2f} {scores['signature']}" if "bleu_sacre" in scores else ""
-        log.info("%s: %s%s; %s", title, scores["details_tokenized"], compounds, sacre or "no sacreBLEU either")
+        tokenized, sacre = (scores.get(name, math.nan) for name in ("bleu_tokenized", "bleu_sacre"))
+        same = f"{sacre:.2f}" == f"{tokenized:.2f}"
+        other = f"sacreBLEU {'the same' if same else f'{sacre:.2f}'}, {scores['signature']}"
+        log.info(
+            "%s: %s; %s", title, scores["details_tokenized"], "no sacreBLEU either" if math.isnan(sacre) else other
+        )
         # Lines that were prepared before they were read have BPE's marks; in others, a mark is text.
         shown = source.join(split.source_text) if self.data.is_prepared else split.source_text
         for place in range(0, len(plain), -(-len(plain) // 3)):

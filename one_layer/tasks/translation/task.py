@@ -54,7 +54,7 @@ class Translation(Task):
             )
 
     def selectable(self, data: DataConfig, settings: SearchSettings) -> tuple[str, ...]:
-        return ("nll", "bleu") if settings.valid_beam else ("nll",)
+        return "nll", "bleu"
 
     def validator(self, model: ModelConfig, data: DataConfig, settings: SearchSettings, corpus: Corpus) -> Validator:
         """Measures `valid/nll` in nats per token and, unless `valid_beam` is 0 or BLEU cannot measure the text, tokenised `valid/bleu`."""
