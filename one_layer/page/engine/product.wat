@@ -1,4 +1,5 @@
-;; Five rows of numbers times a matrix, in float32: what linear.js computes where a browser has WebAssembly with SIMD.
+;; What takes a translator's time, in float32, where a browser has WebAssembly with SIMD: five rows of numbers times a matrix (room.js), eight rows
+;; times a table of signs (signs.js), and the sum of exponentials (functions.js).
 ;; product.js holds these instructions assembled; tests/page/test_product.py assembles them again and compares.
 (module
   (memory (import "page" "memory") 0)
@@ -83,4 +84,101 @@
         (then
           (local.set $o (i32.add (local.get $o) (i32.const 2)))
           (if (i32.gt_u (local.get $o) (local.get $last)) (then (local.set $o (local.get $last))))
-          (br $pair))))))
+          (br $pair)))))
+
+  ;; y = x Wᵀ, where each number of W is 1, or -1 if its bit is set. The bytes where x [8 groups, 8 rows], room for sums [groups, 256, 8 rows],
+  ;; the bits [outputs, groups] and y [8 rows, outputs] begin.
+  (func (export "signs") (param $x i32) (param $groups i32) (param $sums i32) (param $bits i32) (param $outputs i32) (param $y i32)
+    (local $sum i32) (local $other i32) (local $span i32) (local $end i32) (local $line i32) (local $value v128) (local $a v128) (local $b v128)
+    ;; All sums of a group: an input doubles their number, for it is added to those that were there, and in a copy of them subtracted.
+    (local.set $sum (local.get $sums))
+    (local.set $line (i32.add (local.get $sums) (i32.shl (local.get $groups) (i32.const 13))))
+    (loop $group
+      (v128.store (local.get $sum) (v128.const f32x4 0 0 0 0))
+      (v128.store offset=16 (local.get $sum) (v128.const f32x4 0 0 0 0))
+      (local.set $span (i32.const 32))
+      (loop $input
+        (local.set $a (v128.load (local.get $x)))
+        (local.set $b (v128.load offset=16 (local.get $x)))
+        (local.set $x (i32.add (local.get $x) (i32.const 32)))
+        (local.set $end (i32.add (local.get $sum) (local.get $span)))
+        (loop $each
+          (local.set $other (i32.add (local.get $sum) (local.get $span)))
+          (local.set $value (v128.load (local.get $sum)))
+          (v128.store (local.get $sum) (f32x4.add (local.get $value) (local.get $a)))
+          (v128.store (local.get $other) (f32x4.sub (local.get $value) (local.get $a)))
+          (local.set $value (v128.load offset=16 (local.get $sum)))
+          (v128.store offset=16 (local.get $sum) (f32x4.add (local.get $value) (local.get $b)))
+          (v128.store offset=16 (local.get $other) (f32x4.sub (local.get $value) (local.get $b)))
+          (br_if $each (i32.lt_u (local.tee $sum (i32.add (local.get $sum) (i32.const 32))) (local.get $end))))
+        (local.set $sum (i32.sub (local.get $end) (local.get $span)))
+        (br_if $input (i32.lt_u (local.tee $span (i32.shl (local.get $span) (i32.const 1))) (i32.const 8192))))
+      (br_if $group (i32.lt_u (local.tee $sum (i32.add (local.get $sum) (i32.const 8192))) (local.get $line))))
+    ;; The outputs: a sum of each group, by the byte of its signs.
+    (local.set $line (i32.shl (local.get $outputs) (i32.const 2)))
+    (loop $output
+      (local.set $a (v128.const f32x4 0 0 0 0))
+      (local.set $b (v128.const f32x4 0 0 0 0))
+      (local.set $sum (local.get $sums))
+      (local.set $end (i32.add (local.get $bits) (local.get $groups)))
+      (loop $group
+        (local.set $other (i32.add (local.get $sum) (i32.shl (i32.load8_u (local.get $bits)) (i32.const 5))))
+        (local.set $a (f32x4.add (local.get $a) (v128.load (local.get $other))))
+        (local.set $b (f32x4.add (local.get $b) (v128.load offset=16 (local.get $other))))
+        (local.set $sum (i32.add (local.get $sum) (i32.const 8192)))
+        (br_if $group (i32.lt_u (local.tee $bits (i32.add (local.get $bits) (i32.const 1))) (local.get $end))))
+      (v128.store32_lane 0 (local.tee $other (local.get $y)) (local.get $a))
+      (v128.store32_lane 1 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $a))
+      (v128.store32_lane 2 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $a))
+      (v128.store32_lane 3 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $a))
+      (v128.store32_lane 0 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $b))
+      (v128.store32_lane 1 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $b))
+      (v128.store32_lane 2 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $b))
+      (v128.store32_lane 3 (local.tee $other (i32.add (local.get $other) (local.get $line))) (local.get $b))
+      (local.set $y (i32.add (local.get $y) (i32.const 4)))
+      (br_if $output (local.tee $outputs (i32.sub (local.get $outputs) (i32.const 1))))))
+
+  ;; The largest of `count` numbers, a multiple of 4, as far as they are numbers.
+  (func (export "most") (param $x i32) (param $count i32) (result f32)
+    (local $end i32) (local $most v128)
+    (local.set $end (i32.add (local.get $x) (i32.shl (local.get $count) (i32.const 2))))
+    (local.set $most (v128.load (local.get $x)))
+    (loop $four
+      (local.set $most (f32x4.pmax (local.get $most) (v128.load (local.get $x))))
+      (br_if $four (i32.lt_u (local.tee $x (i32.add (local.get $x) (i32.const 16))) (local.get $end))))
+    (f32.max
+      (f32.max (f32x4.extract_lane 0 (local.get $most)) (f32x4.extract_lane 1 (local.get $most)))
+      (f32.max (f32x4.extract_lane 2 (local.get $most)) (f32x4.extract_lane 3 (local.get $most)))))
+
+  ;; Σ exp(x - most) of `count` numbers, a multiple of 4, none of which is larger than `most`.
+  ;; exp(z) = 2^n exp(r) with |r| at most ln(2) / 2, and exp(r) by the polynomial of Cephes' expf.
+  (func (export "exponentials") (param $x i32) (param $count i32) (param $most f32) (result f64)
+    (local $end i32) (local $largest v128) (local $z v128) (local $n v128) (local $sum v128)
+    (local.set $end (i32.add (local.get $x) (i32.shl (local.get $count) (i32.const 2))))
+    (local.set $largest (f32x4.splat (local.get $most)))
+    (loop $four
+      (local.set $z (f32x4.max (f32x4.sub (v128.load (local.get $x)) (local.get $largest)) (f32x4.splat (f32.const -87))))
+      (local.set $n (f32x4.nearest (f32x4.mul (local.get $z) (f32x4.splat (f32.const 1.44269504)))))
+      (local.set $z (f32x4.sub (local.get $z) (f32x4.mul (local.get $n) (f32x4.splat (f32.const 0.693359375)))))
+      (local.set $z (f32x4.add (local.get $z) (f32x4.mul (local.get $n) (f32x4.splat (f32.const 2.12194440e-4)))))
+      (local.set $z (f32x4.mul
+        (call $power (local.get $z))
+        (i32x4.shl (i32x4.add (i32x4.trunc_sat_f32x4_s (local.get $n)) (v128.const i32x4 127 127 127 127)) (i32.const 23))))
+      (local.set $sum (f64x2.add (local.get $sum) (f64x2.promote_low_f32x4 (local.get $z))))
+      (local.set $sum (f64x2.add
+        (local.get $sum)
+        (f64x2.promote_low_f32x4 (i8x16.shuffle 8 9 10 11 12 13 14 15 8 9 10 11 12 13 14 15 (local.get $z) (local.get $z)))))
+      (br_if $four (i32.lt_u (local.tee $x (i32.add (local.get $x) (i32.const 16))) (local.get $end))))
+    (f64.add (f64x2.extract_lane 0 (local.get $sum)) (f64x2.extract_lane 1 (local.get $sum))))
+
+  ;; exp(r) for |r| at most ln(2) / 2.
+  (func $power (param $r v128) (result v128)
+    (local $p v128)
+    (local.set $p (f32x4.add (f32x4.mul (local.get $r) (f32x4.splat (f32.const 1.9875691500e-4))) (f32x4.splat (f32.const 1.3981999507e-3))))
+    (local.set $p (f32x4.add (f32x4.mul (local.get $p) (local.get $r)) (f32x4.splat (f32.const 8.3334519073e-3))))
+    (local.set $p (f32x4.add (f32x4.mul (local.get $p) (local.get $r)) (f32x4.splat (f32.const 4.1665795894e-2))))
+    (local.set $p (f32x4.add (f32x4.mul (local.get $p) (local.get $r)) (f32x4.splat (f32.const 1.6666665459e-1))))
+    (local.set $p (f32x4.add (f32x4.mul (local.get $p) (local.get $r)) (f32x4.splat (f32.const 5.0000001201e-1))))
+    (f32x4.add
+      (f32x4.mul (f32x4.mul (local.get $p) (local.get $r)) (local.get $r))
+      (f32x4.add (local.get $r) (f32x4.splat (f32.const 1))))))
