@@ -3,6 +3,8 @@ import { textOf } from "../text/index.js";
 import { open } from "./index.js";
 import { Refused } from "./refused.js";
 
+const LONG = 50; // milliseconds that a page may stand still
+
 /**
  * Each ticket is opened when it is first asked. @param {(() => Uint8Array)[]} tickets their bytes @param {any} tables of Moses' rules, or null
  * @returns {{translate: (lines: string[], options?: {ticket?: number}) => Promise<string[]>,
@@ -10,6 +12,7 @@ import { Refused } from "./refused.js";
  */
 export function embedded(tickets, tables) {
   const models = [];
+  let rested = 0; // when the page had its last turn
   const ask = async (lines, number, task, answer) => {
     if (!Array.isArray(lines) || !lines.every((line) => typeof line === "string")) throw new Refused("lines is not an array of strings; give one string for each line");
     if (!Object.hasOwn(tickets, number)) throw new Refused(`there is no ticket ${number}; this module has ${tickets.length}, and the first one is 0`);
@@ -18,7 +21,9 @@ export function embedded(tickets, tables) {
     const answers = [];
     for (const line of lines) {
       answers.push(answer(model, line));
+      if (performance.now() - rested < LONG) continue;
       await new Promise((resolve) => setTimeout(resolve)); // the page may draw, and answer a click
+      rested = performance.now();
     }
     return answers;
   };

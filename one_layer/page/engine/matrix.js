@@ -71,8 +71,8 @@ export class Matrix {
     const factors = this.rescaled && bits ? this.#factors(bits) : null;
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k++) {
-        if (bits && !get(bits, k)) continue;
-        const value = signs && get(signs, k) ? -weights[k] : coats.length ? Math.fround(weights[k] * counted(coats, k)) : weights[k];
+        const times = (bits ? get(bits, k) : 1) * (signs ? 1 - 2 * get(signs, k) : coats.length ? counted(coats, k) : 1);
+        const value = Math.fround(weights[k] * times); // without a branch, because bits cannot be foreseen
         const scaled = factors ? Math.fround(value * factors[this.isTable ? column : row]) : value;
         const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
         found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;

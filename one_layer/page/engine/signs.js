@@ -22,13 +22,16 @@ export function signsOf(weights, inputs, outputs) {
 
 function multiplier(weights, inputs, outputs) {
   const size = Math.abs(weights.find((weight) => weight)), packed = new Uint8Array(weights.length / 8), zeros = [];
-  for (let output = 0; output < outputs; output++) {
-    const first = output * inputs, own = weights[first] ? size : 0;
-    if (!own) zeros.push(output);
-    for (let k = first; k < first + inputs; k++) {
-      if (Math.abs(weights[k]) !== own) return null;
-      if (weights[k] < 0) packed[k >>> 3] |= 1 << (k & 7);
+  const words = new Uint32Array(weights.buffer, weights.byteOffset, weights.length), [word] = new Uint32Array(Float32Array.of(size).buffer);
+  for (let output = 0, k = 0; output < outputs; output++) {
+    const own = weights[k] ? word : 0;
+    let other = 0;
+    for (const end = k + inputs; k < end; k++) {
+      other |= (words[k] ^ own) << 1; // without the sign, which is the highest bit
+      packed[k >>> 3] |= (words[k] >>> 31) << (k & 7);
     }
+    if (other) return null;
+    if (!own) zeros.push(output);
   }
   const lengths = [AT_ONCE * inputs, (AT_ONCE * SUMS * inputs) / GROUP, AT_ONCE * outputs].map((length) => length * NUMBER);
   const [sums, y, bits] = lengths.map((_, part) => lengths.slice(0, part + 1).reduce((a, b) => a + b));
