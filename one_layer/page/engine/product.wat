@@ -1,5 +1,5 @@
-;; What takes a translator's time, in float32, where a browser has WebAssembly with SIMD: five rows of numbers times a matrix (room.js), eight rows
-;; times a table of signs (signs.js), and the sum of exponentials (functions.js).
+;; What takes a translator's time, in float32, where a browser has WebAssembly with SIMD: five rows of numbers times a matrix (room.js) or times a
+;; table of small whole numbers (codes.js), eight rows times a table of signs (signs.js), and the sum of exponentials (functions.js).
 ;; product.js holds these instructions assembled; tests/page/test_product.py assembles them again and compares.
 (module
   (memory (import "page" "memory") 0)
@@ -10,15 +10,15 @@
       (f32.add (f32x4.extract_lane 0 (local.get $v)) (f32x4.extract_lane 1 (local.get $v)))
       (f32.add (f32x4.extract_lane 2 (local.get $v)) (f32x4.extract_lane 3 (local.get $v)))))
 
-  ;; y = x Wᵀ. The bytes where x [5, inputs], W [outputs, inputs] and y [5, outputs] begin; `inputs` is a multiple of 4, `outputs` at least 2.
+  ;; y = x Wᵀ. The bytes where x [5, inputs], W [outputs, inputs] and y [5, outputs] begin, and from a row of y to the next one; `inputs` is a
+  ;; multiple of 4, `outputs` at least 2.
   ;; Two outputs at once: ten sums of four in registers, so that four weights are loaded once for five rows.
-  (func (export "five") (param $x i32) (param $inputs i32) (param $weights i32) (param $outputs i32) (param $y i32)
-    (local $row i32) (local $line i32) (local $last i32) (local $o i32) (local $end i32) (local $p i32) (local $q i32)
+  (func $five (export "five") (param $x i32) (param $inputs i32) (param $weights i32) (param $outputs i32) (param $y i32) (param $line i32)
+    (local $row i32) (local $last i32) (local $o i32) (local $end i32) (local $p i32) (local $q i32)
     (local $a i32) (local $b i32) (local $c i32) (local $d i32) (local $e i32) (local $first v128) (local $second v128) (local $value v128)
     (local $a0 v128) (local $b0 v128) (local $c0 v128) (local $d0 v128) (local $e0 v128)
     (local $a1 v128) (local $b1 v128) (local $c1 v128) (local $d1 v128) (local $e1 v128)
     (local.set $row (i32.shl (local.get $inputs) (i32.const 2)))
-    (local.set $line (i32.shl (local.get $outputs) (i32.const 2)))
     (local.set $last (i32.sub (local.get $outputs) (i32.const 2)))
     (loop $pair
       (local.set $p (i32.add (local.get $weights) (i32.mul (local.get $o) (local.get $row))))
@@ -85,6 +85,61 @@
           (local.set $o (i32.add (local.get $o) (i32.const 2)))
           (if (i32.gt_u (local.get $o) (local.get $last)) (then (local.set $o (local.get $last))))
           (br $pair)))))
+
+  ;; The same with W [outputs, inputs] as codes of a byte, each of which counts as often as the unit of its output says; `inputs` is a multiple of 16,
+  ;; `outputs` at least 16. Sixteen outputs at a time are written as numbers to `block`, which stays in the cache.
+  (func (export "codes") (param $x i32) (param $inputs i32) (param $codes i32) (param $units i32) (param $outputs i32) (param $y i32) (param $block i32)
+    (local $o i32) (local $code i32) (local $at i32) (local $end i32) (local $unit i32) (local $last i32) (local $row i32) (local $size v128) (local $bytes v128) (local $half v128)
+    (local.set $last (i32.sub (local.get $outputs) (i32.const 16)))
+    (loop $sixteen
+      (local.set $code (i32.add (local.get $codes) (i32.mul (local.get $o) (local.get $inputs))))
+      (local.set $unit (i32.add (local.get $units) (i32.shl (local.get $o) (i32.const 2))))
+      (local.set $at (local.get $block))
+      (local.set $end (i32.add (local.get $code) (i32.shl (local.get $inputs) (i32.const 4))))
+      (loop $output
+        (local.set $size (v128.load32_splat (local.get $unit)))
+        (local.set $unit (i32.add (local.get $unit) (i32.const 4)))
+        (local.set $row (i32.add (local.get $code) (local.get $inputs)))
+        (loop $each
+          (local.set $bytes (v128.load (local.get $code)))
+          (local.set $half (i16x8.extend_low_i8x16_s (local.get $bytes)))
+          (v128.store (local.get $at) (f32x4.mul (local.get $size) (f32x4.convert_i32x4_s (i32x4.extend_low_i16x8_s (local.get $half)))))
+          (v128.store offset=16 (local.get $at) (f32x4.mul (local.get $size) (f32x4.convert_i32x4_s (i32x4.extend_high_i16x8_s (local.get $half)))))
+          (local.set $half (i16x8.extend_high_i8x16_s (local.get $bytes)))
+          (v128.store offset=32 (local.get $at) (f32x4.mul (local.get $size) (f32x4.convert_i32x4_s (i32x4.extend_low_i16x8_s (local.get $half)))))
+          (v128.store offset=48 (local.get $at) (f32x4.mul (local.get $size) (f32x4.convert_i32x4_s (i32x4.extend_high_i16x8_s (local.get $half)))))
+          (local.set $at (i32.add (local.get $at) (i32.const 64)))
+          (br_if $each (i32.lt_u (local.tee $code (i32.add (local.get $code) (i32.const 16))) (local.get $row))))
+        (br_if $output (i32.lt_u (local.get $code) (local.get $end))))
+      (call $five (local.get $x) (local.get $inputs) (local.get $block) (i32.const 16)
+        (i32.add (local.get $y) (i32.shl (local.get $o) (i32.const 2))) (i32.shl (local.get $outputs) (i32.const 2)))
+      (if (i32.lt_u (local.get $o) (local.get $last))
+        (then
+          (local.set $o (i32.add (local.get $o) (i32.const 16)))
+          (if (i32.gt_u (local.get $o) (local.get $last)) (then (local.set $o (local.get $last))))
+          (br $sixteen)))))
+
+  ;; The same with W [outputs, inputs] under a mask: the numbers whose bit is 0 do not count. 128 numbers have 16 bytes of bits: four words, one for
+  ;; each number of a vector, whose highest bit is that of the first vector. `inputs` is a multiple of 8, `outputs` of 16.
+  (func (export "masked") (param $x i32) (param $inputs i32) (param $weights i32) (param $bits i32) (param $outputs i32) (param $y i32) (param $block i32)
+    (local $at i32) (local $stop i32) (local $end i32) (local $last i32) (local $line i32) (local $mask v128)
+    (local.set $line (i32.shl (local.get $outputs) (i32.const 2)))
+    (local.set $last (i32.add (local.get $y) (local.get $line)))
+    (local.set $end (i32.add (local.get $block) (i32.shl (local.get $inputs) (i32.const 6))))
+    (loop $sixteen
+      (local.set $at (local.get $block))
+      (loop $bits
+        (local.set $mask (v128.load (local.get $bits)))
+        (local.set $bits (i32.add (local.get $bits) (i32.const 16)))
+        (local.set $stop (i32.add (local.get $at) (i32.const 512)))
+        (loop $four
+          (v128.store (local.get $at) (v128.and (v128.load (local.get $weights)) (i32x4.shr_s (local.get $mask) (i32.const 31))))
+          (local.set $mask (i32x4.shl (local.get $mask) (i32.const 1)))
+          (local.set $weights (i32.add (local.get $weights) (i32.const 16)))
+          (br_if $four (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $stop))))
+        (br_if $bits (i32.lt_u (local.get $at) (local.get $end))))
+      (call $five (local.get $x) (local.get $inputs) (local.get $block) (i32.const 16) (local.get $y) (local.get $line))
+      (br_if $sixteen (i32.lt_u (local.tee $y (i32.add (local.get $y) (i32.const 64))) (local.get $last)))))
 
   ;; y = x Wᵀ, where each number of W is 1, or -1 if its bit is set. The bytes where x [8 groups, 8 rows], room for sums [groups, 256, 8 rows],
   ;; the bits [outputs, groups] and y [8 rows, outputs] begin.
