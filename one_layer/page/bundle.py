@@ -1,6 +1,7 @@
 """Puts JavaScript modules into one script, for a page that is one file: from disk, a browser loads no modules.
 
-The modules are written for this: each import and export begins a line, an export has one name, and no two modules import each other.
+The modules are written for this: each import and export begins a line, an export has one name, no two modules import each other, and no
+text in them has a line that begins with a space.
 `tests/page/test_document.py` compares what a script has with what the modules export.
 """
 
@@ -15,7 +16,12 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 _IMPORT = re.compile(r'^import (?:\* as (?P<all>\w+)|\{(?P<names>[^}]*)\}) from "(?P<path>\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?:(?:async )?function\*?|class|const) (\w+)", re.M)
-_NEEDLESS = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)?\n", re.M | re.S)  # comments and empty lines
+_NEEDLESS = re.compile(
+    r"^ *(?:/\*\*.*?\*/|//[^\n]*)?\n"  # comments and empty lines
+    r"|^ +"  # indents
+    r"| +// [^\"'`\n]*$",  # a comment behind code
+    re.M | re.S,
+)
 
 
 def bundle(entry: str) -> str:

@@ -1,7 +1,9 @@
 /** Tickets for other programs: what a module that `one_layer/page/module.py` writes exports. */
 import { textOf } from "../text/index.js";
-import { open } from "./index.js";
+import { Model } from "./model.js";
 import { Refused } from "./refused.js";
+
+const LONG = 50; // milliseconds that a page may stand still
 
 /**
  * Each ticket is opened when it is first asked. @param {(() => Uint8Array)[]} tickets their bytes @param {any} tables of Moses' rules, or null
@@ -10,15 +12,18 @@ import { Refused } from "./refused.js";
  */
 export function embedded(tickets, tables) {
   const models = [];
+  let rested = 0; // when the page had its last turn
   const ask = async (lines, number, task, answer) => {
     if (!Array.isArray(lines) || !lines.every((line) => typeof line === "string")) throw new Refused("lines is not an array of strings; give one string for each line");
     if (!Object.hasOwn(tickets, number)) throw new Refused(`there is no ticket ${number}; this module has ${tickets.length}, and the first one is 0`);
-    const model = (models[number] ??= open(tickets[number](), (assets) => textOf(assets, tables)));
+    const model = (models[number] ??= Model.open(tickets[number](), (assets) => textOf(assets, tables)));
     if (model.task !== task) throw new Refused(`the task of this ticket is ${model.task}, which ${answer.name} does not do; use a ticket of the task ${task}`);
     const answers = [];
     for (const line of lines) {
       answers.push(answer(model, line));
+      if (performance.now() - rested < LONG) continue;
       await new Promise((resolve) => setTimeout(resolve)); // the page may draw, and answer a click
+      rested = performance.now();
     }
     return answers;
   };

@@ -1,4 +1,5 @@
 /** Norms, activations and probabilities, on rows of numbers. */
+import { instanceOf } from "./instance.js";
 
 /**
  * LayerNorm or RMSNorm of each row (`one_layer.layers.matrix.Norm`). @param {Float32Array} x [rows, d]
@@ -50,12 +51,27 @@ function each(x, change) {
 
 /** The logarithms of the probabilities of one row of logits, in place. @param {Float32Array} logits @returns {Float32Array} */
 export function logSoftmax(logits) {
+  const { most, log } = logSum(logits);
+  for (let k = 0; k < logits.length; k++) logits[k] = logits[k] - most - log;
+  return logits;
+}
+
+let room = { length: 0 }; // for so many numbers, with the functions of product.wat where there are any
+
+/** The largest of some logits, and the logarithm of Σ exp(logit - most). @param {Float32Array} logits @returns {{most: number, log: number}} */
+export function logSum(logits) {
+  const length = Math.ceil(logits.length / 4) * 4;
+  if (room.length < length) room = { length, ...instanceOf(4 * length) };
+  if (room.buffer) {
+    const numbers = new Float32Array(room.buffer, 0, length).fill(-Infinity, logits.length);
+    numbers.set(logits);
+    const most = room.most(0, length);
+    return { most, log: Math.log(room.exponentials(0, length, most)) };
+  }
   let most = -Infinity, sum = 0;
   for (let k = 0; k < logits.length; k++) if (logits[k] > most) most = logits[k];
   for (let k = 0; k < logits.length; k++) sum += Math.exp(logits[k] - most);
-  const log = Math.log(sum);
-  for (let k = 0; k < logits.length; k++) logits[k] = logits[k] - most - log;
-  return logits;
+  return { most, log: Math.log(sum) };
 }
 
 const MANY = 64; // of which a whole sort is faster than finding the place of each
@@ -64,12 +80,14 @@ const MANY = 64; // of which a whole sort is faster than finding the place of ea
 export function largest(values, count) {
   if (count > MANY) return [...Uint32Array.from(values, (_, k) => k).sort((a, b) => values[b] - values[a] || a - b).subarray(0, count)];
   const best = [];
+  let least = -Infinity;
   for (let k = 0; k < values.length; k++) {
-    if (best.length === count && !(values[k] > values[best[count - 1]])) continue;
+    if (best.length === count && !(values[k] > least)) continue;
     let place = best.length;
     while (place > 0 && values[k] > values[best[place - 1]]) place--;
     best.splice(place, 0, k);
     if (best.length > count) best.pop();
+    least = values[best.at(-1)];
   }
   return best;
 }

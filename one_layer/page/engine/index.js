@@ -1,40 +1,28 @@
-/** A ticket as the page and the tests use it: text in, text out, and a look at what is inside. */
+/** A ticket as the page and the tests use it: of any task, and with a look at what is inside. */
 import { Decoder } from "./decoder.js";
 import { ACTIVATIONS, largest, logSoftmax, norm } from "./functions.js";
 import { linear } from "./linear.js";
 import { flippedMask } from "./matrix.js";
+import { Model } from "./model.js";
 import { Network } from "./network.js";
 import { Stream } from "./philox.js";
 import { draw } from "./random.js";
 import { Refused } from "./refused.js";
 import { continued } from "./sampling.js";
 import { EOS, UNK } from "../text/special_tokens.js";
-import { beamSearch } from "./search.js";
 import { textsOf } from "./settings.js";
-import { countBits, openTicket } from "./ticket.js";
+import { countBits } from "./ticket.js";
 
 const SHOWN = 5; // words after a depth
 const CANDIDATES = 5; // tokens for each mask
 
-/**
- * The model of a ticket. Throws an Error of one sentence for what is no whole ticket. @param {Uint8Array} bytes
- * @param {(assets: any) => any} textOf makes what encodes and decodes text, for instance that of `text/index.js` with its tables
- * @param {Map<string, Float32Array>} [draws] what tickets that were opened before have drawn
- */
-export function open(bytes, textOf, draws = new Map()) {
-  const ticket = openTicket(bytes, draws);
-  return new Model(ticket, Network.of(ticket), textOf(ticket.assets));
-}
+/** The model of a ticket, as `Model.open` takes it. */
+export const open = (bytes, textOf, draws) => PageModel.open(bytes, textOf, draws);
 
-export class Model {
-  /** @param {import("./ticket.js").Ticket} ticket @param {Network} network @param {any} text */
-  constructor(ticket, network, text) {
-    Object.assign(this, { ticket, network, text, task: ticket.task });
-  }
-
+class PageModel extends Model {
   /** What the page says of the model. */
   describe() {
-    const { config, seed, data, assets, arrays, bytes } = this.ticket, labels = this.task === "classification" ? this.#labels() : undefined;
+    const { config, seed, data, assets, arrays, bytes } = this.ticket, labels = this.task === "classification" ? this.labelNames() : undefined;
     return {
       task: this.task, seed, bytes, labels, texts: labels ? textsOf(data) : 1,
       cased: !assets.source.lowercase, source: assets.source.language, target: assets.target.language,
@@ -45,48 +33,11 @@ export class Model {
     };
   }
 
-  /** The answer to a line: translations, labels, or the fills of each `<mask>`. @param {string} line @param {any} [options] */
-  run(line, options = {}) {
-    return this.answer(this.text.encode(line), options);
-  }
-
-  /** The same for ids. @param {number[]} ids @param {any} [options] */
+  /** The answer to ids: translations, labels, or the fills of each `<mask>`. @param {number[]} ids @param {any} [options] */
   answer(ids, options = {}) {
-    if (this.task === "translation") return this.translations(ids, options);
-    if (this.task === "classification") return this.labels(ids);
     if (this.task === "masked_lm") return this.fills(ids);
-    throw new Refused("this model writes on; use generate");
-  }
-
-  /** The best translations, best first (`one_layer.tasks.translation.generate`). @param {number[]} ids that end in eos */
-  translations(ids, { count = Infinity, beam = this.ticket.evaluation.beam } = {}) {
-    const { max_length_a: a, max_length_b: b, length_penalty: lengthPenalty } = this.ticket.evaluation;
-    if (ids.length <= 1) return [{ text: "", score: 0, ids: [EOS], tokens: ["</s>"], sourceTokens: ["</s>"], attention: [[1]], attentions: [[[1]]] }];
-    const decoder = new Decoder(this.network, this.network.encode(ids).output);
-    const found = beamSearch(decoder, { beam, limit: Math.trunc(a * ids.length + b), lengthPenalty });
-    return found.slice(0, count).map(({ tokens, score, attention }) => ({
-      text: this.text.decode(tokens), score, ids: tokens,
-      tokens: this.text.shown("target", tokens), sourceTokens: this.text.shown("source", ids),
-      attention: attention.map((depths) => Array.from(depths.at(-1) ?? [])), // of the last depth
-      attentions: attention.map((depths) => depths.map((weights) => Array.from(weights))),
-    }));
-  }
-
-  /** Every label with its probability, in the order of the labels. @param {number[]} ids */
-  labels(ids) {
-    const logP = logSoftmax(this.labelLogits(ids));
-    if (logP.some(Number.isNaN)) throw new Refused("the model's logits are not finite: this ticket cannot classify; use another");
-    return this.#labels().map((label, k) => ({ label, probability: Math.exp(logP[k]) }));
-  }
-
-  /** @param {number[]} ids @returns {Float32Array} [labels] */
-  labelLogits(ids) {
-    const first = this.network.encode(ids).output.subarray(0, this.ticket.config.d_model);
-    return this.network.project("head/output", 0, ACTIVATIONS.tanh(this.network.project("head/dense", 0, first)));
-  }
-
-  #labels() {
-    return this.text.vocabulary("target").slice(UNK + 1);
+    if (this.task === "causal_lm") throw new Refused("this model writes on; use generate");
+    return super.answer(ids, options);
   }
 
   /** The logits of every token at some places. @param {number[]} ids @param {number[]} places @returns {Float32Array} [places, vocabulary] */
@@ -173,21 +124,21 @@ export class Model {
     return masks.map((one) => masks.map((other) => countBits(one.map((byte, k) => byte & other[k])) / Math.max(1, countBits(one))));
   }
 
-  /** The share of the bits of all depths in which the masks of another model are the same. @param {Model} other @param {string} role */
+  /** The share of the bits of all depths in which the masks of another model are the same. @param {PageModel} other @param {string} role */
   agreement(other, role) {
     const { rows, columns, depths } = this.network.matrix(role), pairs = Array.from({ length: depths }, (_, depth) => [this.mask(role, depth), other.mask(role, depth)]);
     const differ = pairs.reduce((sum, [ours, theirs]) => sum + countBits(ours.map((byte, k) => byte ^ theirs[k])), 0);
     return 1 - differ / (rows * columns * depths);
   }
 
-  /** The model with a share of its masks' trained bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {Model} */
+  /** The model with a share of its masks' trained bits flipped; a larger share of the same seed flips those of a smaller one too. @returns {PageModel} */
   flipped(share, seed = 1) {
     if (share === 0) return this;
     const kind = this.#firstKind, stream = (role) => new Stream(seed, `flip/${role}`);
     return this.#changed((matrix) => (matrix.mask ? matrix.with({ mask: flippedMask(matrix.mask, kind, share, stream(matrix.role)) }) : matrix));
   }
 
-  /** The model with the same masks over the random weights of another seed. @returns {Model} */
+  /** The model with the same masks over the random weights of another seed. @returns {PageModel} */
   reseeded(seed) {
     if (seed === this.ticket.seed) return this;
     const { drawn } = this.ticket;
@@ -197,7 +148,7 @@ export class Model {
   #changed(change) {
     const { config, arrays, matrices } = this.network;
     const changed = new Map([...matrices].map(([role, matrix]) => [role, change(matrix)]));
-    return new Model(this.ticket, new Network(config, changed, arrays), this.text);
+    return new PageModel(this.ticket, new Network(config, changed, arrays), this.text);
   }
 
   /**

@@ -4,11 +4,11 @@ import { multiplied } from "./room.js";
 /**
  * y = x Wᵀ + b. @param {Float32Array} x [rows, inputs] @param {number} rows @param {number} inputs
  * @param {Float32Array} weights [outputs, inputs] @param {number} outputs @param {Float32Array | null} bias [outputs]
- * @returns {Float32Array} [rows, outputs]
+ * @param {Float32Array | null} bits of a mask of the weights, where these lie in the memory of a WebAssembly module @returns {Float32Array} [rows, outputs]
  */
-export function linear(x, rows, inputs, weights, outputs, bias = null) {
+export function linear(x, rows, inputs, weights, outputs, bias = null, bits = null) {
   const y = new Float32Array(rows * outputs);
-  if (!multiplied(x, rows, inputs, weights, outputs, y)) multiply(x, rows, inputs, weights, outputs, y);
+  if (!multiplied(x, rows, inputs, weights, outputs, y, bits)) multiply(x, rows, inputs, weights, outputs, y);
   if (bias !== null) for (let row = 0; row < y.length; row += outputs) for (let k = 0; k < outputs; k++) y[row + k] += bias[k];
   return y;
 }

@@ -1,10 +1,14 @@
 /**
  * A matrix of the model: random numbers W that are kept once, and a mask of one bit a weight for each depth (paper A, section 3).
  *
- * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows, and with its gains and its adapter, if it has any.
+ * The network multiplies with W ⊙ M, which is made when a depth is first used, with the outputs as rows, and with its gains and its adapter, if it has
+ * any; a large network multiplies with W and the bits of M where that is possible.
  */
 
+import { isInRoom } from "./room.js";
+
 const get = (bits, at) => (bits[at >>> 3] >>> (at & 7)) & 1;
+const BITS = 32; // in the place of a number
 /** How many times a weight that the mask keeps counts. */
 const counted = (coats, at) => coats.reduce((sum, coat) => sum + get(coat, at), 1);
 
@@ -21,6 +25,51 @@ export class Matrix {
     this.isTable = /embedding$|^(encoder|decoder)\/position$/.test(role);
     this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...beside.map((each) => each?.shape[0] ?? 1));
     this.products = [];
+    [this.room, this.turned, this.bits] = [null, null, []]; // W as [columns, rows], and the bits of its masks, in one memory
+  }
+
+  /** Whether the depths differ in nothing but one mask of W, so that product.wat can multiply with W and the mask's bits. */
+  get isMasked() {
+    const { mask, rows, columns, beside } = this, one = mask?.mask && !mask.sign && !mask.coats.length && !this.rescaled && !beside.some(Boolean);
+    return Boolean(one) && !this.isTable && this.layers === null && this.depths > 1 && rows % 8 === 0 && columns % 16 === 0;
+  }
+
+  /** The numbers of the arrays that `factors` asks room for. @param {boolean} large @returns {number[]} */
+  sizes(large) {
+    const size = this.rows * this.columns;
+    return large && this.isMasked ? [size, ...Array(this.depths).fill(size / BITS)] : Array(this.depths).fill(size);
+  }
+
+  /**
+   * What `linear` multiplies with at a depth: W ⊙ M, or, in a `large` network, W and the bits of M, whose depths need less memory together.
+   * @param {number} depth @param {(size: number) => Float32Array} room see room.js @param {boolean} large
+   * @returns {[Float32Array, Float32Array | null]}
+   */
+  factors(depth, room, large) {
+    if (large && this.isMasked && isInRoom((this.room ??= room)(0))) {
+      const turned = (this.turned ??= this.#turned(this.room(this.rows * this.columns)));
+      const bits = (this.bits[depth] ??= this.#turnedBits(depth, this.room(turned.length / BITS)));
+      if (isInRoom(turned) && bits.buffer === turned.buffer) return [turned, bits];
+    }
+    return [this.product(depth, room), null];
+  }
+
+  /** @param {Float32Array} found gets W as [columns, rows] */
+  #turned(found) {
+    const { rows, columns, values } = this;
+    for (let row = 0, k = 0; row < rows; row++) for (let column = 0; column < columns; column++, k++) found[column * rows + row] = values[k];
+    return found;
+  }
+
+  /** @param {Float32Array} found zeros; gets the bits of [columns, rows] as product.wat has them */
+  #turnedBits(depth, found) {
+    const { rows, columns } = this, { bits } = this.#packed(depth), words = new Uint32Array(found.buffer, found.byteOffset, found.length);
+    for (let row = 0, k = 0; row < rows; row++) {
+      for (let column = 0, at = row; column < columns; column++, k++, at += rows) {
+        words[(at >>> 7) * 4 + (at & 3)] |= get(bits, k) << (31 - ((at >>> 2) & 31));
+      }
+    }
+    return found;
   }
 
   /** The same with other numbers or another mask. */
@@ -71,8 +120,8 @@ export class Matrix {
     const factors = this.rescaled && bits ? this.#factors(bits) : null;
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k++) {
-        if (bits && !get(bits, k)) continue;
-        const value = signs && get(signs, k) ? -weights[k] : coats.length ? Math.fround(weights[k] * counted(coats, k)) : weights[k];
+        const times = (bits ? get(bits, k) : 1) * (signs ? 1 - 2 * get(signs, k) : coats.length ? counted(coats, k) : 1);
+        const value = Math.fround(weights[k] * times); // without a branch, because bits cannot be foreseen
         const scaled = factors ? Math.fround(value * factors[this.isTable ? column : row]) : value;
         const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
         found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;

@@ -12,6 +12,7 @@ import { Refused } from "./refused.js";
 import { roomFor } from "./room.js";
 
 const FIRST_PLACE = 2; // of a token: a pad has 1
+const LARGE = 2 ** 22; // numbers of all products, which a processor's cache does not hold
 
 /** @typedef {{stack: string, prefix: string, index: number, settings: import("./config.js").LayerSettings}} Layer one depth of a stack */
 
@@ -19,9 +20,10 @@ export class Network {
   /** @param {any} config @param {Map<string, Matrix>} matrices by role @param {Map<string, import("./ticket.js").Values>} arrays by role and leaf */
   constructor(config, matrices, arrays) {
     Object.assign(this, { config, matrices, arrays });
-    const all = [...matrices.values()], sizes = all.flatMap(({ rows, columns, depths }) => Array(depths).fill(rows * columns));
-    const longest = Math.max(...all.flatMap(({ rows, columns }) => [rows, columns]));
-    this.room = roomFor(sizes, longest, longest);
+    const all = [...matrices.values()], most = (of) => Math.max(...all.map(of));
+    this.large = all.reduce((sum, { rows, columns, depths }) => sum + rows * columns * depths, 0) > LARGE;
+    const [widest, longest] = [most(({ isTable, rows, columns }) => (isTable ? columns : rows)), most(({ rows, columns }) => Math.max(rows, columns))];
+    this.room = roomFor(all.flatMap((matrix) => matrix.sizes(this.large)), widest, longest);
     this.layers = Object.fromEntries(config.family.stacks.map((stack) => [stack, layersOf(config, stack)]));
   }
 
@@ -61,8 +63,8 @@ export class Network {
 
   /** x W + b. @param {string} role @param {number} index of the depth @param {Float32Array} x @returns {Float32Array} */
   project(role, index, x) {
-    const matrix = this.matrix(role);
-    return linear(x, x.length / matrix.rows, matrix.rows, this.product(role, index), matrix.columns, this.vector(`${role}/bias`, index));
+    const matrix = this.matrix(role), [weights, bits] = matrix.factors(index, this.room, this.large);
+    return linear(x, x.length / matrix.rows, matrix.rows, weights, matrix.columns, this.vector(`${role}/bias`, index), bits);
   }
 
   /** LayerNorm of a role. @param {string} role @param {string} kind @param {number} index @param {Float32Array} x @returns {Float32Array} */

@@ -3,7 +3,7 @@
  * candidates; an eos among the first `beam` of them finishes a hypothesis, and the best `beam` without eos are continued.
  */
 import { EOS, PAD } from "../text/special_tokens.js";
-import { largest, logSoftmax } from "./functions.js";
+import { largest, logSum } from "./functions.js";
 import { Refused } from "./refused.js";
 
 /**
@@ -44,14 +44,14 @@ export function beamSearch(decoder, { beam, limit, lengthPenalty }) {
 
 /** The best continuations, best first; in a tie the lower beam wins, then the lower token. @returns {Candidate[]} */
 function candidates(alive, logits, vocabulary, count, step, atLimit) {
-  const totals = new Float32Array(logits.length).fill(-Infinity);
-  alive.forEach(({ score }, parent) => {
-    const first = parent * vocabulary, logP = logSoftmax(logits.subarray(first, first + vocabulary));
-    if (Number.isNaN(logP[EOS])) throw new Refused("the model's logits are not finite: this ticket cannot translate; use another");
-    for (let token = atLimit ? EOS : 0, end = atLimit ? EOS + 1 : vocabulary; token < end; token++) {
-      if (token !== PAD && (token !== EOS || step > 0)) totals[first + token] = score + logP[token];
-    }
+  const found = alive.flatMap(({ score }, parent) => {
+    const row = logits.subarray(parent * vocabulary, (parent + 1) * vocabulary), { most, log } = logSum(row);
+    if (Number.isNaN(row[EOS] - most - log)) throw new Refused("the model's logits are not finite: this ticket cannot translate; use another");
+    row[PAD] = -Infinity;
+    if (step === 0) row[EOS] = -Infinity;
+    const tokens = atLimit ? [EOS] : largest(row, count);
+    return tokens.map((token) => ({ score: Math.fround(score + Math.fround(row[token] - most - log)), parent, token }));
   });
-  const best = largest(totals, count).filter((place) => totals[place] > -Infinity);
-  return best.map((place) => ({ score: totals[place], parent: Math.floor(place / vocabulary), token: place % vocabulary }));
+  const order = (one, other) => other.score - one.score || one.parent - other.parent || one.token - other.token;
+  return found.filter(({ score }) => score > -Infinity).sort(order).slice(0, count);
 }
