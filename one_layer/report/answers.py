@@ -15,7 +15,7 @@ from one_layer.report.point import Point
 from one_layer.report.sizes import ABOUT_AS_SMALL, frontier
 from one_layer.report.verdicts import Difference, Verdict, above, difference, no_worse
 
-_MASKS = ("masks", "masks on L layers")
+_MASKS = ("masks", "masks on L layers", "signs", "signs on L layers")
 _OF_MASKS = {
     *(f"model.{key}" for key in ("weights", "sharing", "embedding", "scale_by_keep", "selection", "keep", "coats")),
     *(f"model.{key}" for key in ("threshold", "dynamic_scale", "score_init", "gains", "adapter_rank")),
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 
 class EqualBytes(NamedTuple):
-    """The files with masks on the frontier of such files, each beside the best dense file that is no larger, where there is one."""
+    """The files with masks on the frontier of such files: those beside the best dense file that is no larger, and smaller ones."""
 
     pairs: list[Pair]
     smaller: list[Point]
@@ -84,11 +84,14 @@ def at_equal_shape(points: Sequence[Point]) -> list[Pair]:
 
 
 def at_equal_bytes(points: Sequence[Point]) -> EqualBytes:
-    """Each file with trained masks that no smaller one equals, beside the best dense file that is no larger by more than 1 %."""
+    """Each file with trained masks that no smaller one equals, beside the best dense file that is no larger by more than 1 %.
+
+    Nothing without a dense file.
+    """
     known = _whole(points)
     dense = [point for point in known if point.fully_weighted and point.is_file]
     pairs, smaller = [], []
-    for ours in frontier([point for point in known if kind(point.config) in _MASKS]):
+    for ours in frontier([point for point in known if kind(point.config) in _MASKS]) if dense else []:
         no_larger = [other for other in dense if other.bytes < ABOUT_AS_SMALL * ours.bytes and _comparable(ours, other)]
         if no_larger:
             pairs.append(Pair(ours, max(no_larger, key=attrgetter("merit"))))

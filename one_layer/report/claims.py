@@ -122,15 +122,15 @@ _CAPTIONS = {
 }
 
 
-def tables(benches: Mapping[Bench, Sequence[Point]], letters: Mapping[str, str]) -> list[Table]:
+def tables(benches: Mapping[Bench, Sequence[Point]]) -> list[Table]:
     """A table for each paper: a row for each claim, test set and models about which it says something, those about areas last.
 
-    The same models may have been scored on several test sets; of their areas there is one row. `letters` are those of the report's texts.
+    The same models may have been scored on several test sets; of their areas there is one row.
     """
     rows: dict[str, dict[tuple[str, ...], bool]] = {paper: {} for paper in _CAPTIONS}
     for bench, points in benches.items():
         for each in judged(points):
-            of = texts.validated(each.area_of[:2], letters) if each.area_of else bench.title
+            of = texts.validated(each.area_of[:2]) if each.area_of else bench.title
             rows[each.paper][of, each.text, each.verdict.value, each.seen] = bool(each.area_of)
     columns = ["test set", "claim", "here", "what was seen"]
     return [

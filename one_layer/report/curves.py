@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -16,12 +15,12 @@ from one_layer.report.reading import Record, alike_in_time
 _MOST = len(COLOURS)  # models in one picture
 
 
-def convergence(points: list[Point], number: int, letters: Mapping[str, str]) -> list[Picture]:
+def convergence(points: list[Point], number: int) -> list[Picture]:
     """Validation nll in training: for models without masks, and for masked ones at the keep nearest to 0.5.
 
     A picture for each validation text, by its ids, and each way to measure it, because nll is that of a token. It shows the best models,
     against the seconds of training, or against updates where seconds cannot be compared. Models without any validation in the metrics
-    are left out. `letters` are those of the texts of the report.
+    are left out.
     """
     drawn = [point for point in _central(points) if any(validation(record) for record in point.records)]
     of_run = {point.records[0].folder: point for point in drawn}
@@ -30,7 +29,7 @@ def convergence(points: list[Point], number: int, letters: Mapping[str, str]) ->
         _convergence(
             [of_run[record.folder] for record in each],
             number + place,
-            f" ({texts.validated(measured(each, 'nll'), letters)})" if len(found) > 1 else "",
+            f" ({texts.validated(measured(each, 'nll'))})" if len(found) > 1 else "",
         )
         for place, each in enumerate(found)
     ]

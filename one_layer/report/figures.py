@@ -10,12 +10,12 @@ from operator import attrgetter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from one_layer.report import naming, published
+from one_layer.report import naming
 from one_layer.report.drawing import legend, look, marks, new_axes
 from one_layer.report.naming import MEASURES
-from one_layer.report.point import Line, Point, alike, commands, lines_of
+from one_layer.report.point import Line, Point, alike, lines_of
 
-LEAST = 3  # points on the axis of a figure; fewer are rows of a table
+LEAST = 3  # points on the axis of a figure
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,9 @@ class Comparison:
     dense: tuple[Point, ...]
     where: str = ""
 
-    @property
-    def large(self) -> bool:
-        """Whether it is a figure: two lines have enough keeps, or the one that is alone. Others are rows of a table."""
-        return sum(map(_long, self.lines)) >= (1 if self.kind is ALONE else 2)
-
 
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
-    """All comparisons of one bench. Lines with enough keeps that are in no figure, and such that are in no comparison, have one alone."""
+    """The figures of one bench: of each group of lines where two or more have enough keeps, and of each such line that is in no group."""
     every = [point for point in points if point.whole]
     dense = [point for point in every if point.fully_weighted]
     lines = [line for line in lines_of(every) if line[0].masked]
@@ -74,14 +69,10 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
         _comparison(kind, group, dense)
         for kind in KINDS
         for group in alike(lines, kind.keys, kinds_apart=True)
-        if len(group) > 1
+        if sum(map(_long, group)) > 1
     ]
-    compared, drawn = (
-        {line[0].series for each in its for line in each.lines}
-        for its in (found, [each for each in found if each.large])
-    )
-    alone = [line for line in lines if len(line) > 1 and line[0].series not in (drawn if _long(line) else compared)]
-    found += [_comparison(ALONE, [line], dense) for line in alone]
+    drawn = {line[0].series for each in found for line in each.lines}
+    found += [_comparison(ALONE, [line], dense) for line in lines if _long(line) and line[0].series not in drawn]
     times = Counter(each.kind for each in found)
     return [
         replace(each, where=f" (with {each.lines[0][0].series})") if times[each.kind] > 1 else each for each in found
@@ -115,9 +106,6 @@ def draw(comparison: Comparison, number: int) -> Picture:
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3])
     every = tuple(point for line in comparison.lines for point in line) + comparison.dense
-    papers = [each for each in published.numbers(commands(every)) if comparison.kind.name in each.figures]
-    for place, each in enumerate(papers):
-        of_paper(axes, each.keep, each, place)
     axes.set_xlim(0.0, 1.0)
     legend(figure)
     return Picture(
@@ -127,12 +115,6 @@ def draw(comparison: Comparison, number: int) -> Picture:
         every,
         figure,
     )
-
-
-def of_paper(axes: Axes, x: float, number: published.Number, place: int) -> None:
-    """A number of paper A as a hollow grey mark, whose shape is that of its place among those of the picture."""
-    hollow = {"linestyle": "none", "markerfacecolor": "none", "clip_on": False}
-    marks(axes, [x], [number], "grey", look(place)[1], label=number.label, **hollow)
 
 
 def _line(axes: Axes, line: Line, place: int) -> None:

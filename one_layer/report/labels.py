@@ -2,7 +2,7 @@
 
 A name begins with the kind of weights, and the width where not all models have one width. Of models that would have the same name, it also
 says the first aspect in which they differ, until no two are alike. A usual value, which more than half of the models of that kind have, is
-not said. Folders and fingerprints are in no name.
+not said. Folders are in no name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from one_layer.report import naming, texts
+from one_layer.report import naming
 from one_layer.report.naming import Config
 from one_layer.report.point import KEEP, Point, Setting, without
 from one_layer.report.reading import Record
@@ -137,22 +137,36 @@ def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
             tell_apart(alike)
 
     tell_apart(range(len(words)))
-    return texts.numbered([" ".join(its) for its in words])
+    return _numbered([" ".join(its) for its in words])
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names, of which equal ones get numbers: what tells them apart is in the details alone."""
+    times, seen = Counter(names), Counter[str]()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} (no. {seen[name]})" if times[name] > 1 else name)
+    return found
 
 
 def kind(config: Config) -> str:
-    """The weights of a model in a word or two: `masks`, `dense`, `random masks`."""
+    """The weights of a model in a word or two: `masks`, `signs`, `dense`, `random masks`."""
     main, _, control = naming.weights(config).partition(", ")
     hybrid = "hybrid" if main.startswith("hybrid") else main
     word = _KINDS.get(main, hybrid.replace("one layer", "masks").replace("L layers", "masks on L layers"))
-    return word.replace("masks", control, 1) if control and "masks" in word else " ".join(filter(None, [word, control]))
+    found = (
+        word.replace("masks", control, 1) if control and "masks" in word else " ".join(filter(None, [word, control]))
+    )
+    return found.replace("masks", "signs") if config.get("model.selection") == "sign" else found
 
 
 def place(kind: str) -> int:
     """The place of a kind of weights among colours and shapes, which is the same in all reports."""
     if "reservoirs" in kind:
         return 5
-    return 3 if "hybrid" in kind else {"dense": 0, "masks on L layers": 1, "masks": 2}.get(kind, 4)
+    known = {"dense": 0, "masks on L layers": 1, "masks": 2, "signs": 4, "signs on L layers": 7}
+    return 3 if "hybrid" in kind else known.get(kind, 10)
 
 
 def _aspects(config: Config) -> dict[str, str]:
@@ -186,7 +200,7 @@ def _others(setting: Setting) -> dict[str, str]:
 
 
 def _number(aspects: Sequence[dict[str, str]]) -> None:
-    """Gives paths, and all that is long, numbers as they come. Letters stand for texts (`one_layer.report.texts`)."""
+    """Gives paths, and all that is long, numbers as they come."""
     known = {(name, text) for each in aspects for name, text in each.items()}
     for name in {name for name, text in known if "/" in text or len(text) > _LONGEST}:
         values = list(dict.fromkeys(each[name] for each in aspects if name in each))

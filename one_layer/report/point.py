@@ -217,11 +217,6 @@ def alike(lines: Iterable[Line], but: Iterable[str], kinds_apart: bool) -> list[
     return list(found.values())
 
 
-def commands(points: Iterable[Point]) -> set[str]:
-    """The commands that trained the runs of the points."""
-    return {record.command for point in points for record in point.records}
-
-
 def layers_that_stay(values: dict[str, Any]) -> str:
     """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
     return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())

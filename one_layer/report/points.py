@@ -36,7 +36,7 @@ def points(records: list[Record]) -> list[Point]:
         for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
             missing.setdefault((scored, settings[record.folder]), []).append(record)
     keys = sorted(found.keys() | missing.keys(), key=_order)
-    titled = _titled({scored.bench for scored, _ in keys}, texts.letters(records))
+    titled = _titled({scored.bench for scored, _ in keys})
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
     every = [
@@ -80,10 +80,10 @@ def _order(key: tuple[Scored, Setting]) -> tuple[Any, ...]:
     return (scored.bench, dict(each).get("model.weights", ""), each, scored)
 
 
-def _titled(benches: set[Bench], letters: dict[str, str]) -> dict[Bench, Bench]:
+def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
     """Each bench with what tells it from others of the same test set and measure: of its task, content and signature what differs.
 
-    Contents have `letters`, and signatures are called A, B and so on; the details have them in full.
+    Signatures are called A, B and so on; the details have them in full.
     """
     titled = {}
     for bench in benches:
@@ -91,26 +91,20 @@ def _titled(benches: set[Bench], letters: dict[str, str]) -> dict[Bench, Bench]:
         contents, signatures = {other.content for other in same}, {other.signature for other in same}
         parts = [
             (bench.task, {other.task for other in same}),
-            (texts.in_title(bench.test, bench.content, contents, letters), contents),
-            (_lettered("signature", bench.signature, signatures), signatures),
+            (texts.named(bench.content), contents),
+            (f"signature {chr(ord('A') + sorted(signatures).index(bench.signature))}", signatures),
         ]
         titled[bench] = replace(bench, more=", ".join(part for part, known in parts if len(known) > 1 and part))
     return titled
 
 
-def _lettered(word: str, value: str, others: set[str]) -> str:
-    """A letter for a value among others."""
-    return f"{word} {chr(ord('A') + sorted(others).index(value))}"
-
-
 def settings_of(records: list[Record]) -> dict[Path, Setting]:
     """The setting of each run, by its folder: what decides its score except the seed.
 
-    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text's letter is added. A run of a
+    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text is added. A run of a
     setting and a seed that another run has already had is a repetition, which is no further seed.
     """
     settings = {record.folder: _setting(record) for record in records}
-    letters = texts.letters(records)
     for part, name in texts.PARTS.items():
         known: dict[Setting, set[str]] = {}
         for record in records:
@@ -118,7 +112,7 @@ def settings_of(records: list[Record]) -> dict[Path, Setting]:
         for record in records:
             each = settings[record.folder]
             if len(known[_of_text(each)]) > 1:
-                settings[record.folder] = (*each, (name, letters.get(record.texts.get(part, ""), "not recorded")))
+                settings[record.folder] = (*each, (name, texts.short(record.texts.get(part, "")) or texts.UNKNOWN))
     times: Counter[tuple[Setting, int]] = Counter()
     # Finished runs come first, so that none that was given up is the first of its seed.
     for record in sorted(records, key=lambda record: not record.result):

@@ -43,7 +43,6 @@ RESULT = {
     "data?": {EACH: str},
     "valid?": {"select?": str, "score?": NUMBER},
     "train_seconds?": float,
-    "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
     "bytes?": {EACH: int},
     "steps?": int,
     "skipped_updates?": int,

@@ -21,7 +21,7 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
     write_curve(write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0), {1: 9.0})  # a control that is not trained
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found, [], {})
+    shown = table(found, [])
     # No seconds: not as many runs at a time.
     assert shown.columns == ["model", "best nll", "by updates, T = 100", "by flops, T = 700", "runs"]
     assert shown.rows == [[str(tmp_path / name), name[0], name[0], name[0], "1"] for name in ("1.0", "2.0")]
@@ -36,7 +36,7 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
         write_curve(folder, dict.fromkeys((50, 100), value))
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
-    rows = table(found, points(records), {}).rows
+    rows = table(found, points(records)).rows
     assert [row[1:] for row in rows] == [[*["2 ± 1"] * 4, "3"], [*["4"] * 4, "1"]]
     assert [row[0] for row in rows] == ["masks keep 0.3", "masks keep 0.5"]
 
@@ -62,7 +62,7 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
     records = read_runs(str(tmp_path / "*"))
     every = points(records)
     (found,) = areas(records)
-    shown = table(found, every, {})
+    shown = table(found, every)
     assert [name for name in shown.columns if "saved" in name] == [f"saved by {axis}" for axis in found.until]
     folders = {point.label: Path(point.records[0].folder).name[:-2] for point in every}
     saved = {folders[row[0]]: row[shown.columns.index("saved by updates")] for row in shown.rows}
@@ -79,7 +79,7 @@ def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     for seed in (1, 2):
         write_curve(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), {10: 3.0, 20: 2.0})
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found, points(found.records), {})
+    shown = table(found, points(found.records))
     assert not [name for name in shown.columns if "saved" in name] and "Saved" not in shown.caption
 
 

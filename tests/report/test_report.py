@@ -33,7 +33,7 @@ def test_methods_say_how_to_make_a_run_again(tmp_path):
     words = ["--config=configs/toy.py", "--config.model.keep=0.3", f"--workdir={folder}"]
     assert shlex.split(row["command"]) == ["python", "main.py", *words]
     assert row["search"] == "beam 5, length penalty 1" and row["commit"] == "012345678" and row["seed"] == "1"
-    assert "cccc3333" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
+    assert "cccc33" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
 
 
 def test_the_command_of_a_run_of_a_sweep_is_the_sweep_s(runs):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from one_layer.report import naming
 from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
+from one_layer.report.labels import kind
 from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point
@@ -85,23 +86,19 @@ def _costs(point: Point) -> str:
 
 
 def masks(points: Sequence[Point]) -> list[Sentence]:
-    """What do masks cost or gain against dense models, at equal bytes and at equal shape?"""
-    return [_by_bytes(at_equal_bytes(points)), _by_shape(at_equal_shape(points))]
+    """What do masks cost or gain against dense models, at equal bytes and at equal shape? Nothing, where no two can be compared."""
+    return [each for each in (_by_bytes(at_equal_bytes(points)), _by_shape(at_equal_shape(points))) if each]
 
 
 def _by_bytes(found: EqualBytes) -> Sentence:
-    if not found.pairs:
-        reason = "no dense model has so small a file" if found.smaller else "no model with masks has a file"
-        return [f"At equal bytes: nothing to compare, {reason}."]
-    said = f"At equal bytes: masks are {_tally(found.pairs)}."
+    said = [f"At equal bytes: {_tally(found.pairs)}."] if found.pairs else []
     if count := len(found.smaller):
-        said += f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
-    return [said]
+        files = f"{counted(count, 'file')} of {_kinds(found.smaller)}"
+        said.append(f"{files} {'is' if count == 1 else 'are'} smaller than every dense file.")
+    return [" ".join(said)] if said else []
 
 
 def _by_shape(found: list[Pair]) -> Sentence:
-    if not found:
-        return ["At equal shape: nothing to compare, no shape has both masks and a dense model."]
     if len(found) == 1:
         pair = found[0]
         return [
@@ -111,15 +108,21 @@ def _by_shape(found: list[Pair]) -> Sentence:
             pair.dense,
             f": {_BETTER[pair.verdict]}{f'; they also differ in {others}' if (others := ', '.join(pair.others)) else ''}.",
         ]
-    return [f"At equal shape: masks are {_tally(found)}."]
+    return [f"At equal shape: {_tally(found)}."] if found else []
 
 
 def _tally(pairs: Sequence[Pair]) -> str:
-    """How often masks are better and worse, and by how much: `worse at 3 of 5 sizes and about as good at 2 (mean -1.2 BLEU)`."""
+    """How often masks are better and worse, and by how much: `masks are worse in 3 and better in 1 of 4 comparisons`."""
     times = Counter(_BETTER[pair.verdict] for pair in pairs)
     parts = [f"{word} in {count}" for word, count in times.most_common()]
     mean = statistics.fmean(pair.difference.mean for pair in pairs)
-    return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {_unit(pairs[0].masks)} on average)"
+    kinds, average = _kinds(pair.masks for pair in pairs), f"{mean:+.3g} {_unit(pairs[0].masks)} on average"
+    return f"{kinds} are {' and '.join(parts)} of {counted(len(pairs), 'comparison')} ({average})"
+
+
+def _kinds(points: Iterable[Point]) -> str:
+    """What the bits of these models are: `masks`, `signs`, or `masks and signs`."""
+    return " and ".join(sorted({kind(point.config).partition(" ")[0] for point in points}))
 
 
 def pairs(points: Sequence[Point]) -> Table:
@@ -130,7 +133,7 @@ def pairs(points: Sequence[Point]) -> Table:
     rows += [_row("shape", pair) for pair in at_equal_shape(points)]
     columns = [
         "equal",
-        "with masks",
+        "masks or signs",
         "score",
         "bytes",
         "dense model",
@@ -146,7 +149,7 @@ def pairs(points: Sequence[Point]) -> Table:
         "if it is smaller than 1 BLEU (0.01 of another measure) or than two of its standard deviations. Other differences: those of the "
         "configs that can change a score, but for the keys of masks, of the random weights and of sizes."
     )
-    return Table("Masks against dense models", caption, columns, rows)
+    return Table("Masks and signs against dense models", caption, columns, rows)
 
 
 def _row(what: str, pair: Pair) -> list[str]:
