@@ -162,7 +162,7 @@ def _data() -> ConfigDict:
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.
     data.held_out = 0.0
-    # The tokens of plain text; or characters; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
+    # The tokens of plain text; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
     data.unit = "bytes"
     data.block = 512  # tokens of the context of a language model, and of every row of its batches
     data.mask_share = 0.15  # of a masked language model: the share of the tokens that are to be predicted

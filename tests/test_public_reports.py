@@ -11,7 +11,6 @@ import pytest
 
 from one_layer.data.config import DataConfig
 from one_layer.data.loading import load
-from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.sources.table import Table
 from one_layer.data.text import byte_level
 from one_layer.data.text.languages import sacrebleu_tokenizer
@@ -196,8 +195,7 @@ def test_text_in_pieces_comes_back(report: str, language: str, line: str) -> Non
         ("huggingface/tokenizers 1996", "Začnimo kuća međa"),
     ],
 )
-def test_bytes_come_back_whatever_letters_stand_for_them(tmp_path: Path, report: str, text: str) -> None:
-    (tmp_path / "a.txt").write_text(text, "utf-8")
+def test_bytes_come_back_whatever_letters_stand_for_them(report: str, text: str) -> None:
     merges = byte_level.learn(["il love you\n"] * 9, 5)
-    pieces = unit("bpe", vocabulary_of("bpe", PlainText((tmp_path / "a.txt",)), merges), merges)
+    pieces = unit("bpe", vocabulary_of(merges), merges)
     assert pieces.text(pieces.ids(text)) == text

@@ -105,7 +105,7 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
-    vocabulary = given or vocabulary_of(config.unit, text, codes)
+    vocabulary = given or vocabulary_of(codes)
     if masked and MASK not in vocabulary.tokens:
         if given:
             raise UserError(
@@ -149,4 +149,4 @@ def _describe(of_unit: Unit, name: str, counts: Int[np.ndarray, " types"]) -> st
     """A line such as `train: 3,000 tokens, which are 12,000 bytes (0.00 % unknown)`."""
     total, measured = int(counts.sum()), int(np.dot(counts, of_unit.sizes))
     unknown = 100 * int(counts[UNK]) / total
-    return f"{name}: {total:,} tokens, which are {measured:,} {of_unit.measure}s ({unknown:.2f} % unknown)"
+    return f"{name}: {total:,} tokens, which are {measured:,} bytes ({unknown:.2f} % unknown)"
