@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from one_layer.report import shapes
 from one_layer.report.naming import IMPORTED
 from one_layer.runs import collection
 from one_layer.runs.collection import Place
-from one_layer.runs.convergence import selected_by, summary
+from one_layer.runs.convergence import selected_by
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.progress import Doing, doing
 from one_layer.runs.records import flatten
@@ -68,17 +67,6 @@ class Record:
         known = self.result.get("sources", self.began.get("sources"))
         return sources(self.config) if known is None else known
 
-    @cached_property
-    def lacks_evaluations(self) -> bool:
-        """Whether lines of the metrics are missing: the areas of those that are there are not those that training has declared."""
-        declared = self.result.get("convergence")
-        if declared is None:  # not finished, or of an earlier version
-            return False
-        found = summary(self.metrics, self.select)
-        return found.keys() != declared.keys() or not all(
-            math.isclose(found[axis]["mean"], declared[axis]["mean"], rel_tol=1e-6) for axis in found
-        )
-
     @property
     def task(self) -> str:
         """The name of the run's task."""
@@ -104,10 +92,10 @@ class Record:
         return self.config.get(name)
 
     def evaluated(self, score: str) -> list[dict[str, Any]]:
-        """The lines of the metrics with `score` on the validation text; none if a score is not finite, or if lines are missing."""
+        """The lines of the metrics with `score` on the validation text; none if one is not finite, or training missed lines."""
         lines = [line for line in self.metrics if f"valid/{score}" in line]
-        whole = all(math.isfinite(line[f"valid/{score}"]) for line in lines) and not self.lacks_evaluations
-        return lines if whole else []
+        missing = len(lines) > 1 and self.result.get("convergence") == {}
+        return [] if missing or not all(math.isfinite(line[f"valid/{score}"]) for line in lines) else lines
 
     def validated(self, score: str) -> tuple[str, ...]:
         """What `score` on the validation text is of; runs can be compared by it where this is equal.

@@ -48,7 +48,6 @@ RESULT = {
     "skipped_updates?": int,
     "train_flops?": float | None,
     "sources?": _SOURCES,
-    "convergence?": {EACH: {"until": float, "mean": float}},
     "device?": str | None,
     "members?": int | str | None,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import math
 import zipfile
 
 import numpy as np
@@ -158,15 +157,6 @@ def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
 
 def plain_merges(folder):
     return stream_corpus.load(config(folder, unit="bpe", bpe_kind="byte-level", bpe_merges=40)).codes
-
-
-def test_the_unigram_perplexity_is_what_frequencies_alone_give():
-    known = np.array([7, 7, 0, 14])
-    assert stream_corpus.unigram_perplexity(np.array([1, 1, 1, 1]), np.array([9, 9, 9, 9])) == pytest.approx(4)
-    own = stream_corpus.unigram_perplexity(known, known)
-    for other in ([14, 7, 0, 7], [0, 0, 28, 0]):  # no other frequencies predict a text better than its own
-        assert stream_corpus.unigram_perplexity(known, np.array(other)) > own
-    assert math.isfinite(stream_corpus.unigram_perplexity(np.array([0, 0, 5, 0]), known))
 
 
 def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder, monkeypatch):

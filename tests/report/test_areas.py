@@ -9,8 +9,7 @@ import pytest
 from one_layer.report.areas import areas, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.runs.convergence import summary
-from tests.report.made_runs import write_curve, write_metrics, write_run
+from tests.report.made_runs import write_curve, write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
@@ -83,21 +82,11 @@ def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     assert not [name for name in shown.columns if "saved" in name] and "Saved" not in shown.caption
 
 
-def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):
-    """Training declares the areas of all its evaluations, or none where lines were missing. Lines after its end do not count."""
-    every = [
-        {"step": step, "seconds": step, "train/flops": 7.0 * step, "valid/nll": 100 / step}
-        for step in range(10, 60, 10)
-    ]
-    declared = summary(every, "nll")
-    for lost in range(-1, 5):
-        folder = write_run(tmp_path / f"without {lost}", {"optim.lr": 1.0 + lost}, 90.0, convergence=declared, steps=50)
-        lines = [line for place, line in enumerate(every) if place != lost] + [{**every[0], "step": 60}]
-        write_metrics(folder, lines)
-    folder = write_run(tmp_path / "declared none", {"optim.lr": 9.0}, 90.0, convergence={}, steps=50)
-    write_metrics(folder, every)
+def test_a_run_whose_training_found_lines_missing_has_no_areas(tmp_path):
+    for name, more in (("whole", {}), ("missing", {"convergence": {}})):
+        write_curve(write_run(tmp_path / name, {}, 90.0, **more), {10: 3.0, 20: 2.0})
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    assert [record.folder.name for record in found.records] == ["without -1"]
+    assert [record.folder.name for record in found.records] == ["whole"]
 
 
 @pytest.mark.parametrize(
