@@ -101,7 +101,7 @@ def at_equal_bytes(points: Sequence[Point]) -> EqualBytes:
 
 
 def _whole(points: Sequence[Point]) -> list[Point]:
-    return [point for point in points if point.values and not point.scored.layers]
+    return [point for point in points if not point.scored.layers]
 
 
 def _comparable(one: Point, other: Point) -> bool:

@@ -146,7 +146,7 @@ def tables(benches: Mapping[Bench, Sequence[Point]]) -> list[Table]:
 
 def judged(points: Sequence[Point]) -> Iterator[Judged]:
     """What the points of one bench say of the claims. Paper A makes some about models with masks, on two tasks."""
-    lines = lines_of(point for point in points if point.whole and point.values)
+    lines = lines_of(point for point in points if point.whole)
     known = _BEST_KEEPS.get(points[0].bench.task)
     masked = [line for line in lines if line[0].masked] if known else []
     of_figure_2 = [

@@ -73,7 +73,7 @@ def _central(points: list[Point]) -> list[Point]:
     """Models without masks, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
     for point in points:
-        if point.whole and point.values:
+        if point.whole:
             key = point.without(["model.keep"])
             if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
                 best[key] = point

@@ -80,7 +80,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
 
 
 def _long(line: Line) -> bool:
-    return len({point.keep for point in line if point.values}) >= LEAST
+    return len({point.keep for point in line}) >= LEAST
 
 
 def _comparison(kind: Kind, lines: list[Line], dense: list[Point]) -> Comparison:
@@ -93,7 +93,7 @@ def _comparison(kind: Kind, lines: list[Line], dense: list[Point]) -> Comparison
 
 def _best(points: list[Point]) -> tuple[Point, ...]:
     """Of each shape the best of the finished points, the best of all first."""
-    ranked = sorted((p for p in points if p.values), key=attrgetter("merit"), reverse=True)
+    ranked = sorted(points, key=attrgetter("merit"), reverse=True)
     return tuple({naming.shape(point.config): point for point in reversed(ranked)}.values())[::-1]
 
 
@@ -118,18 +118,12 @@ def draw(comparison: Comparison, number: int) -> Picture:
 
 
 def _line(axes: Axes, line: Line, place: int) -> None:
-    """The scores of a line. The keeps without any finished run are marked at the bottom of the axes."""
-    colour, marker = look(place)
-    there = [point for point in line if point.mean is not None]
-    marks(axes, [point.keep for point in there], there, colour, marker, markersize=5, label=line[0].series)
-    missing = [point.keep for point in line if point.mean is None]
-    for keep in missing:
-        axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())
+    """The scores of a line."""
+    keeps = [point.keep for point in line]
+    marks(axes, keeps, line, *look(place), markersize=5, label=line[0].series)
 
 
 def _level(axes: Axes, point: Point, style: str) -> None:
-    if point.mean is None:
-        return
     axes.axhline(point.mean, linestyle=style, color="grey", label=point.label)
     if point.deviation:
         axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)
@@ -137,15 +131,6 @@ def _level(axes: Axes, point: Point, style: str) -> None:
 
 def _caption(comparison: Comparison, points: tuple[Point, ...]) -> str:
     finished = len({record.folder for point in points for record in point.records})
-    missing = len({record.folder for point in points for record in point.missing})
     shared = naming.common([line[0].config for line in comparison.lines])
-    text = (
-        f"Mean over seeds; bars are one standard deviation. {finished} finished runs"
-        f"{f', {missing} missing (× marks points without any)' if missing else ''}. "
-        f"The same in all lines: {shared}."
-    )
-    return (
-        text
-        if all(p.deviation is not None for p in points if p.values)
-        else text + " Points without bars have one run."
-    )
+    text = f"Mean over seeds; bars are one standard deviation. {finished} runs. The same in all lines: {shared}."
+    return text if all(p.deviation is not None for p in points) else text + " Points without bars have one run."

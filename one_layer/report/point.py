@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -68,7 +67,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Point:
-    """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
+    """Scores of runs with one setting, at least one: a value for each run.
 
     `config` is that of one of the runs. `label` is the name of the point among all of the report, and `model` that of its model
     (`one_layer.report.labels`).
@@ -79,7 +78,6 @@ class Point:
     config: dict[str, Any]
     values: tuple[float, ...]
     records: tuple[Record, ...]
-    missing: tuple[Record, ...]
     label: str = ""
     model: str = ""
 
@@ -94,14 +92,14 @@ class Point:
         return naming.model(self.config)
 
     @property
-    def mean(self) -> float | None:
-        """The mean of the values; None without any."""
-        return statistics.fmean(self.values) if self.values else None
+    def mean(self) -> float:
+        """The mean of the values."""
+        return statistics.fmean(self.values)
 
     @property
     def merit(self) -> float:
-        """The mean as a number of which more is better: with the other sign if less of the measure is better; -inf without any."""
-        return -math.inf if self.mean is None else merit(self.bench.measure, self.mean)
+        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
+        return merit(self.bench.measure, self.mean)
 
     @property
     def deviation(self) -> float | None:

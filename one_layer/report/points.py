@@ -23,7 +23,7 @@ _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
 
 
 def points(records: list[Record]) -> list[Point]:
-    """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
+    """All points of all benches. A run that has no score is in none of them."""
     settings = settings_of(records)
     found: dict[tuple[Scored, Setting], list[tuple[Record, float]]] = {}
     for record in records:
@@ -31,48 +31,21 @@ def points(records: list[Record]) -> list[Point]:
             known = found.setdefault((scored, settings[record.folder]), [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
-    missing: dict[tuple[Scored, Setting], list[Record]] = {}
-    for record in (each for each in records if not each.result and not each.imported):
-        for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
-            missing.setdefault((scored, settings[record.folder]), []).append(record)
-    keys = sorted(found.keys() | missing.keys(), key=_order)
+    keys = sorted(found, key=_order)
     titled = _titled({scored.bench for scored, _ in keys})
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
     every = [
-        _point(
+        Point(
             replace(scored, bench=titled[scored.bench], more=scored.search if scored.bench in several else ""),
             setting,
-            values,
-            lost,
+            config=found[scored, setting][0][0].described,
+            values=tuple(value for _, value in found[scored, setting]),
+            records=tuple(record for record, _ in found[scored, setting]),
         )
         for scored, setting in keys
-        for values, lost in [(found.get((scored, setting), []), missing.get((scored, setting), []))]
     ]
     return labelled(every, labels(records, settings))
-
-
-def _lacks(record: Record, scored: Scored, finished: list[tuple[Record, float]]) -> bool:
-    """Whether a run without a result will be scored so: by its own search, as a finished run of the same sweep with the same test sets."""
-    own = scored.whole and scored.search == _search(_own_search(record))
-    return (
-        own
-        and scored.bench.test in (record.get("data.tests") or [])
-        and any(other.folder.parent == record.folder.parent and _same_tests(record, other) for other, _ in finished)
-    )
-
-
-def _same_tests(one: Record, other: Record) -> bool:
-    """Whether two runs have the same test sets, as far as their configs say."""
-    return one.task == other.task and all(
-        one.get(f"data.{name}") == other.get(f"data.{name}") for name in ("tests", *texts.KEYS)
-    )
-
-
-def _point(scored: Scored, setting: Setting, values: list[tuple[Record, float]], missing: list[Record]) -> Point:
-    config = (values[0][0] if values else missing[0]).described
-    numbers, records = tuple(value for _, value in values), tuple(record for record, _ in values)
-    return Point(scored, setting, config, numbers, records, tuple(missing))
 
 
 def _order(key: tuple[Scored, Setting]) -> tuple[Any, ...]:

@@ -46,9 +46,7 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
             _name(axes, best)
     top = max(points, key=attrgetter("merit"))
     if not top.bytes:
-        axes.axhline(
-            top.mean or 0.0, linestyle=":", color=INK, linewidth=0.8, label=f"best, without a file: {top.label}"
-        )
+        axes.axhline(top.mean, linestyle=":", color=INK, linewidth=0.8, label=f"best, without a file: {top.label}")
     legend(figure)
     caption = (
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
@@ -78,8 +76,8 @@ def frontier(points: list[Point]) -> list[Point]:
 
 
 def sized(points: list[Point]) -> list[Point]:
-    """The points that have a score and bytes."""
-    return [point for point in points if point.values and point.bytes]
+    """The points that have bytes."""
+    return [point for point in points if point.bytes]
 
 
 def _without_the_worst(points: list[Point]) -> list[Point]:
@@ -98,7 +96,7 @@ def _draw_models(axes: Axes, points: list[Point], many: bool) -> None:
         lines.setdefault((point.series, point.keep), []).append(point)
         groups.setdefault((kinds[point.series], point.is_file), []).append(point)
     for (series, _), line in lines.items():
-        places = [(point.bytes, point.mean or 0.0) for point in line]
+        places = [(point.bytes, point.mean) for point in line]
         axes.plot(*zip(*places, strict=True), color=looks[kinds[series]][0], linewidth=0.6, alpha=0.6)
     named: set[str] = set()
     for each, (colour, marker) in looks.items():
@@ -121,7 +119,7 @@ def _name(axes: Axes, points: list[Point]) -> None:
     for letter, point in zip(ascii_letters, points, strict=False):
         axes.plot(
             point.bytes,
-            point.mean or 0.0,
+            point.mean,
             linestyle="none",
             marker=f"${letter}$",
             markersize=5,

@@ -29,17 +29,13 @@ MISSING = "missing"
 
 def score_cells(point: Point) -> list[str]:
     """A point's mean, deviation and number of runs as three cells."""
-    mean = MISSING if point.mean is None else point.bench.shown(point.mean)
-    count, expected = len(point.values), len(point.values) + len(point.missing)
     deviation = "" if point.deviation is None else point.bench.shown(point.deviation)
-    return [mean, deviation, f"{count} of {expected}" if point.missing else str(count)]
+    return [point.bench.shown(point.mean), deviation, str(len(point.values))]
 
 
 def score(point: Point, unit: str = "") -> str:
-    """A point's mean, deviation and number of runs, or that it is missing."""
+    """A point's mean, deviation and number of runs."""
     mean, deviation, count = score_cells(point)
-    if point.mean is None:
-        return mean
     scored = " ".join(filter(None, [mean, deviation and f"± {deviation}", unit]))
     return f"{scored} ({count} run{'s' if count != '1' else ''})"
 
@@ -74,7 +70,7 @@ def _of_table_1(points: list[Point]) -> dict[str, list[Point]]:
         [point for point in one if naming.embeddings(point.config).startswith(f"{source}, ")]
         for source in ("random", "pre-trained")
     )
-    shapes = Counter(_shape(point) for point in random or pretrained for _ in (*point.values, *point.missing))
+    shapes = Counter(_shape(point) for point in random or pretrained for _ in point.values)
     if not shapes:
         return {}
     width, depth = base = shapes.most_common(1)[0][0]
@@ -94,12 +90,12 @@ def _shape(point: Point) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def all_points(bench: Bench, points: list[Point]) -> Table:
     """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
-    dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
+    dense = [point.mean for point in points if point.fully_weighted]
     if bench.measure in LESS_IS_BETTER:
         dense = []  # a model of which twice as much is worse has no share
     rows = []
     for point in sorted(points, key=attrgetter("merit"), reverse=True):
-        share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
+        share = f"{100 * point.mean / max(dense):.1f} %" if dense and max(dense) > 0 else ""
         weight = [f"{point.bytes / 1e6:.3f}", "file" if point.is_file else "counted"] if point.bytes else ["", ""]
         known = point.seconds
         minutes = "" if known is None else f"{known / 60:.1f}"
@@ -128,8 +124,8 @@ def examples(points: list[Point]) -> Table:
     """Lines of a test set with their references, and what the best model of each kind of weights made of them."""
     best: dict[str, Point] = {}
     for point in points:
-        kind, known = naming.weights(point.config), point.mean is not None and point.whole
-        if known and _examples(point) and (kind not in best or point.merit > best[kind].merit):
+        kind = naming.weights(point.config)
+        if point.whole and _examples(point) and (kind not in best or point.merit > best[kind].merit):
             best[kind] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):

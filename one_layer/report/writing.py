@@ -39,7 +39,7 @@ def report(pattern: str, out: Path) -> None:
     benches: dict[Bench, list[Point]] = {}
     for point in found:
         benches.setdefault(point.bench, []).append(point)
-    ranked = dict(sorted(benches.items(), key=lambda each: -sum(bool(point.values) for point in each[1])))
+    ranked = dict(sorted(benches.items(), key=lambda each: -len(each[1])))
     pictures = _pictures(benches)
     drawings = [svg(picture.figure, picture.name) for picture in pictures]
     for picture, drawing in zip(pictures, drawings, strict=True):
@@ -119,11 +119,10 @@ def _cells(point: Point) -> dict[str, Any]:
         "checkpoint": point.scored.checkpoint,
         "layers": point.scored.layers,
         "search": point.scored.search,
-        "training_text": next((record.texts.get("train", "") for record in (*point.records, *point.missing)), ""),
-        "mean": "" if point.mean is None else point.mean,
+        "training_text": point.records[0].texts.get("train", ""),
+        "mean": point.mean,
         "deviation": "" if point.deviation is None else point.deviation,
         "runs": len(point.values),
-        "missing": len(point.missing),
         "bytes": point.bytes or "",
         "bytes_are": ("a file" if point.is_file else "counted") if point.bytes else "",
         "seeds": " ".join(str(record.seed) for record in point.records),

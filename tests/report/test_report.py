@@ -220,3 +220,9 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path):
     write_run(tmp_path / "a[1]", {}, 30.0)
     (record,) = read_runs(str(tmp_path / "a[1]"))
     assert record.folder.name == "a[1]"
+
+
+@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
+def test_planned_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
+    monkeypatch.chdir(runs.parent)
+    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))

@@ -80,7 +80,7 @@ def _bench(bench: Bench, report: Report, links: Mapping[str, str]) -> dict[str, 
     pairs = words.pairs(points)
     return {
         "title": bench.title,
-        "count": sum(bool(point.values) for point in points),
+        "count": len(points),
         "cost": [_sentence(each, links) for each in words.cost(points)],
         "masks": [_sentence(each, links) for each in words.masks(points)],
         "pairs": cells.html(pairs, links) if pairs.rows else "",

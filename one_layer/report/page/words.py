@@ -48,12 +48,11 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
     """What is the best model, and what does it cost?"""
     top = best(points)
     if top is None:
-        return [["No run of this test set has finished."]]
-    count = sum(bool(point.values) for point in points)
+        return [["All scores are of models without some of their layers."]]
     first: Sentence = [
         f"{score(top, _unit(top))} by ",
         top,
-        f", the best of {count}. " if count > 1 else ". ",
+        f", the best of {len(points)}. " if len(points) > 1 else ". ",
         f"It {_costs(top)}.",
     ]
     other = smallest(points, top)
