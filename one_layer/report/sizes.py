@@ -44,9 +44,6 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
         axes.plot(*zip(*line, strict=True), "--", color=INK, linewidth=0.8, label="frontier")
         if many:
             _name(axes, best)
-    top = max(points, key=attrgetter("merit"))
-    if not top.bytes:
-        axes.axhline(top.mean, linestyle=":", color=INK, linewidth=0.8, label=f"best, without a file: {top.label}")
     legend(figure)
     caption = (
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "

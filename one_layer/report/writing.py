@@ -57,7 +57,7 @@ def report(pattern: str, out: Path) -> None:
     write_atomically(out / "index.html", page(Report(pattern, records, names, ranked, drawn, shown)))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
-    said = counted(finished, "run"), f"{len(records) - finished} missing", counted(len(pictures), "figure")
+    said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(pictures), "figure")
     log.info("%s: %s", out / "index.html", ", ".join(said))
     for row in under_way.table(records).rows:
         log.info("  ".join(filter(None, row)))

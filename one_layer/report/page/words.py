@@ -21,27 +21,13 @@ Sentence = list[str | Point]
 _BETTER = {Verdict.HOLDS: "better", Verdict.FAILS: "worse", Verdict.UNDECIDED: "about as good"}
 
 
-# What a reader wants to know of all runs, by keys and in this order, where no word of the whole model has said it.
-_SHARED = {
-    **{"model.d_model": "width", "model.ffn": "ffn", "model.heads": "heads", "model.keep": "keep"},
-    **{"train.updates": "updates", "train.epochs": "epochs", "optim.lr": "learning rate", "model.dropout": "dropout"},
-    **{"optim.label_smoothing": "label smoothing", "evaluation.beam": "beam", "train.select": "checkpoint by"},
-}
-
-
 def shared(configs: Sequence[naming.Config]) -> str:
-    """What all runs of a report have, in words: the task, what their models have in common, and keys that have one value."""
+    """What all runs of a report have, in words: the task, the languages, and what their models have in common."""
     first, *others = configs
-    keys = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
-    common = naming.common(configs).split("; ")
-    said = {"model.d_model", "model.ffn"} if naming.shape(first) in common else set()
-    if any(config.get("model.weights") == "dense" for config in configs):
-        said |= {"model.keep"}  # a dense model has no masks
-    words = [f"{word} {keys[name]}" for name, word in _SHARED.items() if keys.get(name) and name not in said]
-    task = [str(keys["task"]).replace("_", " ")] if "task" in keys else []
-    languages = [str(keys.get(f"data.{side}_language") or "") for side in ("source", "target")]
-    pair = [" to ".join(languages)] * (all(languages) and keys.get("task") == "translation")
-    return ", ".join(filter(None, [*task, *pair, *common, *words]))
+    same = {name: str(value) for name, value in first.items() if all(other.get(name) == value for other in others)}
+    languages = [same.get(f"data.{side}_language", "") for side in ("source", "target")]
+    pair = " to ".join(languages) if all(languages) and same.get("task") == "translation" else ""
+    return ", ".join(filter(None, [same.get("task", "").replace("_", " "), pair, *naming.common(configs).split("; ")]))
 
 
 def cost(points: Sequence[Point]) -> list[Sentence]:
