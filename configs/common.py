@@ -135,8 +135,7 @@ def _data() -> ConfigDict:
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
     # {directory}/{name} with labels and texts; plain: text without sides for language models, in the files {directory}/{name}, plain or
-    # .gz (several names with commas between them); enwik8: the file enwik8,
-    # enwik8.gz or enwik8.zip
+    # .gz (several names with commas between them); enwik8: the file enwik8, plain or .gz
     data.source = "toy"
     # A data set in data.directory, or in TFDS's own folder: wmt14_translate/de-en, or, with data.labels, glue/qqp.
     data.tfds_name = ""

@@ -35,8 +35,7 @@ class PlainParts:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
         config = self._config
         if config.source == "enwik8":
-            zipped = Path(config.directory) / "enwik8.zip"
-            whole = PlainText((zipped if zipped.is_file() else existing_file(zipped.with_suffix("")),))
+            whole = PlainText((existing_file(Path(config.directory) / "enwik8"),))
             if whole.size != ENWIK8_BYTES:
                 raise UserError(
                     f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "
