@@ -9,7 +9,7 @@ from one_layer.report import texts
 from one_layer.report.comparable import groups, measured
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.point import Point
+from one_layer.report.point import KEEP, Point, without
 from one_layer.report.reading import Record, alike_in_time
 
 _MOST = len(COLOURS)  # models in one picture
@@ -74,7 +74,7 @@ def _central(points: list[Point]) -> list[Point]:
     best: dict[Any, Point] = {}
     for point in points:
         if point.whole:
-            key = point.without(["model.keep"])
+            key = without(point.setting, [KEEP])
             if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
                 best[key] = point
     return list(best.values())

@@ -59,11 +59,6 @@ class Scored:
     search: str
     more: str = field(default="", compare=False)
 
-    @property
-    def whole(self) -> bool:
-        """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.checkpoint == "best" and not self.layers
-
 
 @dataclass(frozen=True)
 class Point:
@@ -114,7 +109,7 @@ class Point:
     @property
     def whole(self) -> bool:
         """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.scored.whole
+        return self.scored.checkpoint == "best" and not self.scored.layers
 
     @property
     def series(self) -> str:
@@ -135,10 +130,6 @@ class Point:
     def fully_weighted(self) -> bool:
         """Whether every weight of the model is trained: it has neither masks nor reservoirs."""
         return naming.fully_weighted(self.config)
-
-    def without(self, names: Iterable[str]) -> Setting:
-        """The setting without the keys `names`."""
-        return without(self.setting, names)
 
     @property
     def bytes(self) -> int:
@@ -199,7 +190,7 @@ def lines_of(points: Iterable[Point]) -> list[Line]:
     """The points by models and searches, in the order of their keeps."""
     found: dict[object, list[Point]] = {}
     for point in points:
-        found.setdefault((point.without([KEEP]), point.scored.search), []).append(point)
+        found.setdefault((without(point.setting, [KEEP]), point.scored.search), []).append(point)
     return [tuple(sorted(each, key=lambda point: point.keep)) for each in found.values()]
 
 
@@ -211,7 +202,7 @@ def alike(lines: Iterable[Line], but: Iterable[str], kinds_apart: bool) -> list[
     found: dict[object, list[Line]] = {}
     for line in lines:
         kinds = frozenset(naming.letters(line[0].config)) if kinds_apart else None
-        found.setdefault((line[0].without([*but, KEEP]), line[0].scored.search, kinds), []).append(line)
+        found.setdefault((without(line[0].setting, [*but, KEEP]), line[0].scored.search, kinds), []).append(line)
     return list(found.values())
 
 
