@@ -41,7 +41,7 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     train, assets = _training(config, text, saved, masked)
     of_unit = unit_of(config, assets)
     splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
-    report = [_describe(of_unit, "train", train), f"files of train: {text.names}", *parts.report]
+    report = [_describe(of_unit, "train", train), f"files of train: {text.names}"]
     for name, split in splits.items():
         report += [_describe(of_unit, name, stream(split)), f"files of {name}: {texts[name].names}"]
     report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")

@@ -48,12 +48,6 @@ def test_the_parts_by_position_make_up_the_text(folder):
     assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
 
 
-def test_a_part_of_its_own_leaves_a_share_to_nobody_and_the_report_says_so(folder):
-    own = stream_corpus.load(config(folder, valid="b.txt", train="a.txt"))
-    said = "data.held_out=0.1 cuts such a share for valid too, which is in no part: that text is another one"
-    assert said in own.report and said not in stream_corpus.load(config(folder)).report
-
-
 def test_lines_of_any_length_are_encoded_a_few_at_a_time(folder, monkeypatch):
     text, merges = PlainText((folder / "a.txt",)), plain_merges(folder)
     pieces = unit("bpe", vocabulary_of(merges), merges)

@@ -23,13 +23,8 @@ class PlainParts:
 
     def __init__(self, config: DataConfig, lines: bool = False) -> None:
         self._config, self._at_characters = config, lines or config.unit != "bytes"
-        self.report: list[str] = []
         config.check_parts()
         self.train, self.valid, self.tests = config.train, config.valid, config.tests
-        if config.held_out and (unused := [part for part in HELD_OUT if part not in config.parts_held_out]):
-            self.report.append(
-                f"data.held_out={config.held_out:g} cuts such a share for {unused[0]} too, which is in no part: that text is another one"
-            )
 
     def part(self, name: str) -> PlainText:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
