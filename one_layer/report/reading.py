@@ -125,25 +125,18 @@ def read_runs(pattern: str) -> list[Record]:
 def found_runs(pattern: str) -> list[Record]:
     """The same; empty if no run is found."""
     with collection.opened(pattern) as places:
-        return list(_once((place, record) for place in places for record in _in_place(place)))
+        return list(_once(record for place in places for record in _in_place(place)))
 
 
-def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
-    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one.
-
-    Raises: UserError if the copies are in two collections: each is a whole experiment, and the reader must say which one counts.
-    """
-    known: dict[str, tuple[Place, Record]] = {}
-    for place, record in records:
+def _once(records: Iterable[Record]) -> Iterator[Record]:
+    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one."""
+    known: dict[str, Record] = {}
+    for record in records:
         result = record.result
         mark = json.dumps(result, sort_keys=True) if result.get("started") else str(record.folder.resolve())
-        where, other = known.setdefault(mark, (place, record))
+        other = known.setdefault(mark, record)
         if other is record:
             yield record
-        elif place.root != where.root:
-            raise UserError(
-                f"{record.address} and {other.address} are the same run in two collections; leave one collection out of --runs"
-            )
         else:
             log.warning("%s is left out: it is the same run as %s", record.folder, other.folder)
 
