@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from one_layer.report import naming, published, texts
+from one_layer.report.labels import kind
 from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import joined
 from one_layer.report.point import Bench, Point
@@ -124,9 +125,9 @@ def examples(points: list[Point]) -> Table:
     """Lines of a test set with their references, and what the best model of each kind of weights made of them."""
     best: dict[str, Point] = {}
     for point in points:
-        kind = naming.weights(point.config)
-        if point.whole and _examples(point) and (kind not in best or point.merit > best[kind].merit):
-            best[kind] = point
+        its = kind(point.config)
+        if point.whole and _examples(point) and (its not in best or point.merit > best[its].merit):
+            best[its] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):
         for line in _examples(point):
