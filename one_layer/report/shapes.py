@@ -27,13 +27,7 @@ CONFIG = {
         **{"encoder_layers?": int | str, "decoder_layers?": int | str},
     },
     "data?": {"tests?": [str], "mask_share?": float},
-    "evaluation?": {
-        "beam?": int,
-        "length_penalty?": float,
-        "max_length_a?": float,
-        "max_length_b?": float,
-        "stride?": int,
-    },
+    "evaluation?": _SEARCH,
 }
 RESULT = {
     "config?": CONFIG,
