@@ -186,9 +186,9 @@ def _folder(word: str, record: Record) -> Iterator[Path]:
 
 
 def _two(records: tuple[Record, Record], folders: tuple[Path, Path], arguments: Namespace) -> str:
-    from one_layer.commands.compare_two import as_text, compare_two  # late: it imports JAX
+    from one_layer.commands.compare_two import compare_two  # late: it imports JAX
 
     one, other = (record.folder for record in records)
     if one.resolve() == other.resolve():
         raise UserError(f"{one} and {other} are the same run; give two runs")
-    return as_text(compare_two(records, folders, arguments.text), arguments.lines)
+    return compare_two(records, folders, arguments.text, arguments.lines)

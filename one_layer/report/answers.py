@@ -48,13 +48,6 @@ class Pair(NamedTuple):
         return above(self.masks, self.dense)
 
 
-class EqualBytes(NamedTuple):
-    """The files with masks on the frontier of such files: those beside the best dense file that is no larger, and smaller ones."""
-
-    pairs: list[Pair]
-    smaller: list[Point]
-
-
 def best(points: Sequence[Point]) -> Point | None:
     """The point with the best score, whatever its checkpoint; of equal ones, the smaller one."""
     found = _whole(points)
@@ -83,10 +76,10 @@ def at_equal_shape(points: Sequence[Point]) -> list[Pair]:
     ]
 
 
-def at_equal_bytes(points: Sequence[Point]) -> EqualBytes:
+def at_equal_bytes(points: Sequence[Point]) -> tuple[list[Pair], list[Point]]:
     """Each file with trained masks that no smaller one equals, beside the best dense file that is no larger by more than 1 %.
 
-    Nothing without a dense file.
+    And those of them that are smaller than every dense file. Nothing without a dense file.
     """
     known = _whole(points)
     dense = [point for point in known if point.fully_weighted and point.is_file]
@@ -97,7 +90,7 @@ def at_equal_bytes(points: Sequence[Point]) -> EqualBytes:
             pairs.append(Pair(ours, max(no_larger, key=attrgetter("merit"))))
         else:
             smaller.append(ours)
-    return EqualBytes(pairs, smaller)
+    return pairs, smaller
 
 
 def _whole(points: Sequence[Point]) -> list[Point]:

@@ -1,4 +1,4 @@
-"""How two runs differ: the keys of their configs, their scores, and what they cost. For a command and for pages, as plain tables."""
+"""How two runs differ: the keys of their configs, their scores, and what they cost, as plain tables."""
 
 from __future__ import annotations
 

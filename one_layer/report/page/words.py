@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from one_layer.report import naming
-from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
+from one_layer.report.answers import Pair, at_equal_bytes, at_equal_shape, best, smallest
 from one_layer.report.labels import kind
 from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
@@ -72,13 +72,13 @@ def _costs(point: Point) -> str:
 
 def masks(points: Sequence[Point]) -> list[Sentence]:
     """What do masks cost or gain against dense models, at equal bytes and at equal shape? Nothing, where no two can be compared."""
-    return [each for each in (_by_bytes(at_equal_bytes(points)), _by_shape(at_equal_shape(points))) if each]
+    return [each for each in (_by_bytes(*at_equal_bytes(points)), _by_shape(at_equal_shape(points))) if each]
 
 
-def _by_bytes(found: EqualBytes) -> Sentence:
-    said = [f"At equal bytes: {_tally(found.pairs)}."] if found.pairs else []
-    if count := len(found.smaller):
-        files = f"{counted(count, 'file')} of {_kinds(found.smaller)}"
+def _by_bytes(pairs: list[Pair], smaller: list[Point]) -> Sentence:
+    said = [f"At equal bytes: {_tally(pairs)}."] if pairs else []
+    if count := len(smaller):
+        files = f"{counted(count, 'file')} of {_kinds(smaller)}"
         said.append(f"{files} {'is' if count == 1 else 'are'} smaller than every dense file.")
     return [" ".join(said)] if said else []
 
@@ -112,9 +112,9 @@ def _kinds(points: Iterable[Point]) -> str:
 
 def pairs(points: Sequence[Point]) -> Table:
     """The comparisons behind the second answer."""
-    by_bytes = at_equal_bytes(points)
-    rows = [_row("bytes", pair) for pair in by_bytes.pairs]
-    rows += [["bytes", *_cells(point), "none as small", "", "", "", "", ""] for point in by_bytes.smaller]
+    by_bytes, smaller = at_equal_bytes(points)
+    rows = [_row("bytes", pair) for pair in by_bytes]
+    rows += [["bytes", *_cells(point), "none as small", "", "", "", "", ""] for point in smaller]
     rows += [_row("shape", pair) for pair in at_equal_shape(points)]
     columns = [
         "equal",
