@@ -13,7 +13,7 @@ from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import standalone, svg
 from one_layer.report.figures import LEAST, Picture, comparisons, draw
 from one_layer.report.labels import run_names
-from one_layer.report.page.document import Report, page
+from one_layer.report.page.document import page
 from one_layer.report.plain_text import as_csv
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points, settings_of
@@ -54,7 +54,7 @@ def report(pattern: str, out: Path) -> None:
         **_tables(benches, records),
     }
     shown = {name: [table for table in each if table.rows] for name, each in sections.items()}
-    write_atomically(out / "index.html", page(Report(pattern, records, names, ranked, drawn, shown)))
+    write_atomically(out / "index.html", page(pattern, records, names, ranked, drawn, shown))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
     said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(pictures), "figure")
