@@ -1,14 +1,14 @@
 """Short names of models: what tells each from the others of one report.
 
 A name begins with the kind of weights, and the width where not all models have one width. Of models that would have the same name, it also
-says the first aspect in which they differ, until no two are alike. A usual value, which more than half of the models of that kind have, is
+says what they differ in, one thing after the other, until no two are alike. A usual value, which more than half of the models of that kind have, is
 not said. Folders are in no name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -104,39 +104,29 @@ def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
     kinds = [kind(config) for config in configs]
     aspects = [_aspects(config) | _others(setting) for config, setting in zip(configs, settings, strict=True)]
     _number(aspects)
-    known = list(dict.fromkeys(name for each in aspects for name in each))
-    keys = [name for name in known if "." in name and name not in _FIRST]
-    order = [*(name for name in known if "." not in name), *_FIRST, *sorted(keys)]
+    # Keys that all models have come first: one that is missing was off, or not there yet in an earlier version.
+    keys = sorted({name for setting in settings for name, _ in setting}.difference(_IN_WORDS, _FIRST))
+    keys.sort(key=lambda name: not all(name in each for each in aspects))
+    order = [*_aspects({}), *_FIRST, *keys]
     usual = {
         (kind, name): _usual([each.get(name, "") for each, its in zip(aspects, kinds, strict=True) if its == kind])
         for kind in set(kinds)
         for name in order
+        if name not in _ALWAYS
     }
     words = [[each] for each in kinds]
-    for name in _ALWAYS:
-        if len({each.get(name) for each in aspects}) > 1:
-            for its, each in zip(words, aspects, strict=True):
-                its += [each[name]] if each.get(name) else []
-
-    def tell_apart(group: Iterable[int]) -> None:
-        """Adds to the words of models that are alike the first aspect in which they differ, again and again."""
-        parts: dict[tuple[str, ...], list[int]] = {}
-        for n in group:
-            parts.setdefault(tuple(words[n]), []).append(n)
-        for alike in parts.values():
-            differ = [name for name in order if len({aspects[n].get(name, "") for n in alike}) > 1]
-            if len(alike) == 1 or not differ:
+    for name in order:
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for n, its in enumerate(words):
+            groups.setdefault(() if name in _ALWAYS else tuple(its), []).append(n)
+        for alike in groups.values():
+            if len({aspects[n].get(name, "") for n in alike}) == 1:
                 continue
-            # Keys that all of them have come first: one that is missing was off, or not there yet in an earlier version.
-            name = next((name for name in differ if all(name in aspects[n] for n in alike)), differ[0])
             for n in alike:
-                said = aspects[n].get(name, "")
-                silent = usual[kinds[n], name]  # silence would mean this value
+                silent = usual.get((kinds[n], name))  # silence would mean this value
                 missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name or silent else ""
+                said = aspects[n].get(name, "")
                 words[n] += [said or missing] if said != silent and (said or missing) else []
-            tell_apart(alike)
-
-    tell_apart(range(len(words)))
     return _numbered([" ".join(its) for its in words])
 
 
