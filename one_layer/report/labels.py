@@ -1,8 +1,8 @@
 """Short names of models: what tells each from the others of one report.
 
 A name begins with the kind of weights, and the width where not all models have one width. Of models that would have the same name, it also
-says what they differ in, one thing after the other, until no two are alike. A usual value, which more than half of the models of that kind have, is
-not said. Folders are in no name.
+says what they differ in, one thing after the other, until no two are alike. A usual value, which more than half of the models of that kind
+have, is not said. Folders are in no name.
 """
 
 from __future__ import annotations
