@@ -33,7 +33,7 @@ def get_config() -> ConfigDict:
 
 
 def set_random_weights(model: ConfigDict) -> None:
-    """Sets the random weights under which masks learned fastest in post-LN models; configs/multi30k.py has the measurements."""
+    """Sets the random weights under which masks learned fastest in post-LN models; docs/results.md has the measurements."""
     model.update(init_scheme="xavier_uniform", init_attention="xavier", init_embedding="signed_constant")
 
 
@@ -135,8 +135,7 @@ def _data() -> ConfigDict:
     # toy: the embedded language; text: {directory}/{name}.{language}, plain or .gz; fairseq: a data-bin folder; tfds: a data set of
     # TensorFlow Datasets; tsv: {directory}/{name} with a column for each language (tabs, CSV or JSON lines); labelled:
     # {directory}/{name} with labels and texts; plain: text without sides for language models, in the files {directory}/{name}, plain or
-    # .gz (several names with commas between them); enwik8: the file enwik8,
-    # enwik8.gz or enwik8.zip
+    # .gz (several names with commas between them); enwik8: the file enwik8, plain or .gz
     data.source = "toy"
     # A data set in data.directory, or in TFDS's own folder: wmt14_translate/de-en, or, with data.labels, glue/qqp.
     data.tfds_name = ""
@@ -162,7 +161,7 @@ def _data() -> ConfigDict:
     data.delimiter = ","  # between the values of a .csv file
     # The share of the training text's lines that become the parts named valid and test, each; of plain text, its last two such shares.
     data.held_out = 0.0
-    # The tokens of plain text; or characters; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
+    # The tokens of plain text; or bpe, with bpe_kind=byte-level and bpe_merges or bpe_codes
     data.unit = "bytes"
     data.block = 512  # tokens of the context of a language model, and of every row of its batches
     data.mask_share = 0.15  # of a masked language model: the share of the tokens that are to be predicted

@@ -2,26 +2,21 @@
 
     python main.py --config=configs/lm.py:one_layer_mini --workdir=runs/lm --config.data.directory=DIR --config.data.train=text.txt
     python main.py --config=configs/lm.py:dense_enwik8 --workdir=runs/enwik8 --config.data.directory=DIR
-    python main.py --config=configs/lm.py:artifact16mb --workdir=runs/artifact --config.data.directory=DIR --config.data.train=text.txt.gz
 
 DIR has plain text, as it is or as .gz. The last 5 % of it are the test set, and the 5 % before them the validation set; with
---config.data.held_out=0, data.valid and data.tests name files of their own. The argument is `artifact16mb`, or WEIGHTS_SIZE, where WEIGHTS
-is dense, one_layer, multi_layer or signs and SIZE is one of these:
+--config.data.held_out=0, data.valid and data.tests name files of their own. The argument is WEIGHTS_SIZE, where WEIGHTS is dense,
+one_layer, multi_layer or signs and SIZE is one of these:
 
 | SIZE | layers, width, feed-forward, heads | context | updates, bytes in each | what for |
 |---|---|---|---|---|
 | mini | 4, 128, 512, 4 | 256 | 1,200 of 2,048 | five minutes on one core, see docs/language-models.md |
 | enwik8 | 12, 512, 2048, 8 | 512 | 100,000 of 16,384 | the file enwik8 with its standard split; needs an accelerator; not trained yet |
-| artifact | 10, 1024, 4096, 16 | 1024 | 20,000 of 65,536 | what artifact16mb is |
 
 `enwik8` has the layers, the widths and the context of T12, the smaller model of Al-Rfou et al. 2019 (arXiv 1808.04444); its batches,
 updates and schedule are this project's choice.
 
 LayerNorm comes before each block, but after it with `signs`: docs/language-models.md has what was tried. The weights of their random
 layer have one size, and the bits of its masks are signs. The table of bytes is trained in 4 bits; norms, biases and gains are trained in 8.
-
-`artifact16mb` has signs of one random layer at ten depths. Its ticket, the whole model with its vocabulary, takes fewer than 16,000,000
-bytes, the limit of openai/parameter-golf. Every run of a masked model says before it trains how large its ticket can become.
 
 The sweep `bytes` trains `signs_mini`, and a dense model in 4 bits whose file has as many bytes, with two seeds each.
 """
@@ -36,7 +31,6 @@ from configs.text import leave_open
 SIZES = {
     "mini": ((4, 128, 512, 4), 256, 1200, 2048),
     "enwik8": ((12, 512, 2048, 8), 512, 100_000, 16_384),
-    "artifact": ((10, 1024, 4096, 16), 1024, 20_000, 65_536),
 }
 # The dense model whose file in 4 bits has as many bytes as the ticket of signs_mini
 _DENSE_OF_EQUAL_BYTES: Overrides = {
@@ -54,16 +48,13 @@ SWEEPS = {
 
 
 def get_config(arg: str = "one_layer_mini") -> ConfigDict:
-    """Returns the config. `arg` is `artifact16mb`, or weights and size, for instance dense_enwik8."""
-    given = "signs_artifact" if arg == "artifact16mb" else arg
-    weights, size = paper.weights_and_size("lm", given, SIZES, (*paper.WEIGHTS, "signs"), also="artifact16mb, or ")
+    """Returns the config. `arg` is weights and size, for instance dense_enwik8."""
+    weights, size = paper.weights_and_size("lm", arg, SIZES, (*paper.WEIGHTS, "signs"))
     config = common.get_config()
     config.task = "causal_lm"
     model, data, train, evaluation = config.model, config.data, config.train, config.evaluation
     shape, data.block, train.updates, data.max_tokens = SIZES[size]
     model.decoder_layers, model.d_model, model.ffn, model.heads = shape
-    if arg == "artifact16mb":
-        model.ffn = 4032  # the table in 4 bits and the vectors take the bytes of the other 64
     model.encoder_layers, model.dropout = 0, 0.0
     _set_weights(model, weights)
     data.source, data.held_out = "plain", 0.05

@@ -22,29 +22,19 @@ model, and are trained on; give that run as `train.init_from` if it is not in ru
 `best_wide` and `table_wide` are the same pair at width 384, with more dropout and longer training: two hours on one core, and a file of
 2.7 MB in 4 bits. `best_wide` begins with runs/table_wide.
 
-The sweeps `best` and `best_wide` train such a pair. The sweep `ablation` trains that of `best`, `best` with other choices, its controls,
-and two dense models of its shape, of which one begins with the same table. Its runs are told apart by the names of their folders, and
---mode=report makes its table.
+The sweeps `best` and `best_wide` train such a pair, and `table1` has the rows of paper A's Table 1, with the models small, wide and deep:
+pre-trained embeddings are those of the dense model in the same sweep.
 
     python main.py sweep --config=configs/multi30k.py --sweep=best --workdir=runs/m30k --config.data.directory=DIR
-    python main.py sweep --config=configs/multi30k.py --sweep=ablation --workdir=runs/ablation --config.data.directory=DIR
 
 `dense_tiny` is the recipe that LividWo/Revisit-MMT published with this text: joined dictionary, all embeddings shared, dropout 0.3,
 lr 5e-3, warm-up 2,000, 2 x 4,096 tokens per update, at most 8,000 updates, patience 10. The average of the last 10 checkpoints
 (`--mode=evaluate --checkpoint=average:10 --split=test2016.bpe10k`) with beam 5 has 41.02 tokenised BLEU on test2016.
 
 Masked models have separate vocabularies and embeddings for source and target, as in paper A (arXiv 2109.03939, section 4), no dropout
-(`best` and `best_wide` have one table for both, and dropout), and a learning rate that ends at 0. The scale of the random weights decides
-how fast masks learn. The paper's text draws everything by Kaiming's rule and divides by √keep; its code draws attention by Xavier's rule,
-with a gain of 1/√2 for query, key and value. That is far better, and Xavier's smaller weights help in the feed-forward blocks too. Tables
-are another matter, because Xavier's rule divides by the size of the vocabulary: with it for everything, the nll was 5.95 at lr 5e-4.
-Validation nll after 400 updates of `cpu` (lr 1e-3, but 5e-4 in the first row, where 1e-3 was worse; cosine to 400):
-
-| layers | attention | tables | nll |
-|---|---|---|---|
-| signed_constant | the same | signed_constant | 4.68 |
-| signed_constant | xavier | signed_constant | 3.44 |
-| xavier_uniform | xavier | signed_constant | 3.33 |
+(`best` and `best_wide` have one table for both, and dropout), and a learning rate that ends at 0. Their random weights are drawn as the
+paper's code draws attention, by Xavier's rule, because the scale decides how fast masks learn (docs/results.md). Tables are not: Xavier's
+rule divides by the size of the vocabulary. After 400 updates the nll was 5.95 with it (lr 5e-4), and 3.33 with `signed_constant` (1e-3).
 
 `cpu`, `best` and `table` multiply in bfloat16. That takes half the time on a processor that has instructions for it, and no loss of scores
 could be seen (docs/speed.md). The log says if this one has none; then --config.model.dtype=float32 is faster. The scores in docs/results.md
@@ -52,139 +42,27 @@ are of float32.
 
 `cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
 masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k.jsonl.zst holds the scores.
-
-The sweeps are paper A's figures 2 to 5 and its Table 1, with the models small, wide and deep. Those with `_cpu` at the end of
-their names have the models of `cpu`, also twice as wide and twice as deep, and a dense model of the shape of the first. Pre-trained
-embeddings are those of the dense model in the same sweep. In figure 5, one scheme draws all matrices, also the first line's: its runs
-with xavier_uniform are not those of the other figures. `controls` has random masks of the same density, no masks, and
-dense models: one of the same shape, and narrower ones whose files have about the bytes of the one-layer model's ticket. For each dense
-run, these commands write the file and score it; the report then shows it beside the ticket:
-
-    python main.py --mode=export --workdir=RUN --precision=int4
-    python main.py --mode=evaluate --workdir=RUN --ticket=RUN/ticket-int4.safetensors --split=test2016.bpe10k
-
-| sweep | ticket | `int8` | `int4` |
-|---|---|---|---|
-| `controls_cpu` | 0.97 MB | width 72, about 1.0 MB | width 128, 0.98 MB |
-| `controls` | about 4.8 MB | width 164, about 4.9 MB | width 256, about 4.8 MB |
-
-"About" is counted from shapes, with the shares by which the stored files of results/multi30k/dense_1mb are smaller than their codes.
 """
 
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Overrides, Sweep, chain, choice, product, vary
+from configs.sweeps import Sweep, chain, choice, product, vary
 
 SEEDS = (1, 2, 3)
-# Figure 5 compares schemes for all matrices, so attention and tables have no scheme of their own there.
-_ONE_SCHEME: Overrides = {"model.init_attention": "scheme", "model.init_embedding": ""}
-_OTHER_SCHEMES = ("kaiming_uniform", "signed_constant")  # than xavier_uniform
-
-
-def _sweeps(
-    one: Overrides, many: Overrides, dense: Overrides, wide: Overrides, deep: Overrides, table: str
-) -> dict[str, Sweep]:
-    """The figures of these models. `table` is the folder of the dense model whose embeddings figure 3 takes."""
-    pretrained = {"model.embedding_source": "run", "model.embedding_path": table}
-    models = {
-        "figure2": [one, many, dense],
-        "figure3": [one, one | pretrained, one | pretrained | {"model.embedding": "frozen"}, dense],
-        "figure4": [one, wide, deep, dense],
-        "figure5": [*product([one | _ONE_SCHEME], [{}, *vary("model.init_scheme", *_OTHER_SCHEMES)]), dense],
-    }
-    return {name: paper.figure(each, SEEDS) for name, each in models.items()}
-
-
-def _table1(small: str, wide: str) -> Sweep:
-    """Table 1. `small` and `wide` are the folders of the dense models whose embeddings the rows take."""
-    rows = [("one_layer_small", small), ("one_layer_wide", wide), ("one_layer_deep", small)]
-    pretrained = [
-        {"config": model, "model.embedding_source": "run", "model.embedding_path": path} for model, path in rows
-    ]
-    return product([*vary("config", "dense_small", "one_layer_small"), *pretrained], vary("seed", *SEEDS))
-
-
-_ONE, _MANY, _DENSE = vary("config", "one_layer_cpu", "multi_layer_cpu", "dense_cpu")
-_EQUAL: Overrides = (
-    _DENSE
-    | {  # a dense model of the shape of one_layer_cpu, with the rate of `table`, which is as wide
-        "model.d_model": 256,
-        "model.ffn": 512,
-        "model.encoder_layers": 3,
-        "model.decoder_layers": 3,
-        "optim.lr": 2e-3,
-    }
-)
-_WIDE: Overrides = {"model.d_model": 512, "model.ffn": 1024}
-_DEEP: Overrides = {"model.encoder_layers": 6, "model.decoder_layers": 6}
-_SMALL = _sweeps(
-    {"config": "one_layer_small"},
-    {"config": "multi_layer_small"},
-    {"config": "dense_small"},
-    {"config": "one_layer_wide"},
-    {"config": "one_layer_deep"},
-    table="{sweep}/dense_small",
-)
-_CPU = _sweeps(
-    _ONE,
-    _MANY,
-    _EQUAL,
-    _ONE | _WIDE,
-    _ONE | _DEEP,
-    table="{sweep}/dense_cpu,d_model=256,decoder_layers=3,encoder_layers=3,ffn=512,lr=0.002",
-)
-# Dense models with about the bytes of the ticket, in 8 bits and in 4. The learning rate is about 0.512 / width, as that of the others.
-_OF_TICKET_BYTES = [
-    {"config": "dense_small", "model.d_model": 164, "model.ffn": 328, "optim.lr": 3e-3},
-    {"config": "dense_small", "model.d_model": 256, "model.ffn": 512, "optim.lr": 2e-3},
-]
-_TWO_LAYERS: Overrides = {"model.encoder_layers": 2, "model.decoder_layers": 2}
-_OF_TICKET_BYTES_CPU = [
-    _DENSE | _TWO_LAYERS | {"model.d_model": 72, "model.ffn": 144, "optim.lr": 7e-3},
-    _DENSE | _TWO_LAYERS,
+# The rows of Table 1 with pre-trained embeddings take them from a dense model of the same sweep.
+_PRETRAINED: Sweep = [
+    {"config": f"one_layer_{size}", "model.embedding_source": "run", "model.embedding_path": f"{{sweep}}/dense_{dense}"}
+    for size, dense in (("small", "small"), ("wide", "wide"), ("deep", "small"))
 ]
 SWEEPS = {
-    **_SMALL,
-    "table1": chain(vary("config", "dense_wide"), _table1("{sweep}/dense_small", "{sweep}/dense_wide")),
-    "controls": paper.controls({"config": "one_layer_small"}, [{"config": "dense_small"}, *_OF_TICKET_BYTES], SEEDS),
-    **{f"{name}_cpu": each for name, each in _CPU.items()},
-    "controls_cpu": paper.controls(_ONE, [_EQUAL, *_OF_TICKET_BYTES_CPU], SEEDS),
+    "best": [{"config": "table"}, {"config": "best", "train.init_from": "{sweep}/table"}],
+    "best_wide": [{"config": "table_wide"}, {"config": "best_wide", "train.init_from": "{sweep}/table_wide"}],
+    "table1": chain(
+        vary("config", "dense_wide"),
+        product([*vary("config", "dense_small", "one_layer_small"), *_PRETRAINED], vary("seed", *SEEDS)),
+    ),
 }
-
-# `best` and the model that its embeddings begin with; then `best` with other choices.
-_BEST: Overrides = {"config": "best", "train.init_from": "{sweep}/table"}
-_TABLE_FIXED: Overrides = {  # the same table, not trained on
-    "config": "best",
-    "train.init_from": "",
-    "model.embedding_source": "run",
-    "model.embedding_path": "{sweep}/table",
-}
-SWEEPS["best"] = [{"config": "table"}, _BEST]
-SWEEPS["best_wide"] = [{"config": "table_wide"}, {"config": "best_wide", "train.init_from": "{sweep}/table_wide"}]
-SWEEPS["ablation"] = [
-    *SWEEPS["best"],
-    _TABLE_FIXED | {"model.embedding": "frozen"},
-    _TABLE_FIXED | {"model.embedding": "masked"},
-    {"config": "best", "train.init_from": ""},  # embeddings that begin at random and are trained
-    # Random embeddings that are not trained: under masks, so that nothing but masks is trained, and as they are.
-    *product([{"config": "best", "train.init_from": "", "model.embedding": "masked"}], [{}, _WIDE]),
-    *product([{"config": "best", "train.init_from": "", "model.embedding": "frozen"}], [{}, _WIDE]),
-    *product([_BEST], vary("model.keep", 0.3, 0.7)),
-    _BEST | {"model.weights": "multi_layer"},
-    _BEST | {"model.weights": "dense"},
-    _EQUAL,
-    _BEST | {"model.selection": "score"},
-    _BEST
-    | {"model.selection": "signed_threshold", "model.threshold": 0.03},  # about half of the scores begin beyond it
-    _BEST | {"model.init_scheme": "signed_constant"},
-    _BEST | {"model.init_scheme": "signed_constant", "model.init_attention": "scheme"},
-    _BEST | {"optim.lr": 5e-4},
-    _BEST | {"model.dropout": 0.0},
-    # The controls: random masks of the same density, and no masks; the embeddings are trained on beside both.
-    _BEST | {"optim.freeze": "masks"},
-    _BEST | {"model.keep": 1.0},
-]
 
 RECIPES = {  # what each of them begins with
     "best": "one_layer_cpu",

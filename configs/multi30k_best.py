@@ -7,18 +7,9 @@ DIR and the text are those of configs/multi30k_small.py. The models are like its
 43 or 44 passes over the text (`teacher`: 28) in the place of 6.5 or 8.5. The bits of the random layers are signs: no weight is dropped, but
 some are negated. Dropout is 0.1 (`best_wide` and its control: 0.2, `teacher`: 0.3).
 
-| argument | model | taught by |
-|---|---|---|
-| `teacher` | dense, width 256, 3+3 layers, dropout 0.3 | tickets/multi30k-en-de-wide.safetensors |
-| `best` | signs of one random layer, width 448 | runs/teacher |
-| `best_dense` | its control: dense, width 228, trained in 4 bits | runs/teacher |
-| `best_wide` | signs of one random layer, width 672 | runs/teacher |
-| `best_wide_dense` | its control: dense, width 348, trained in 4 bits | runs/teacher |
-| `small` | signs of one random layer, width 304 | tickets/multi30k-en-de-wide.safetensors |
-| `small_dense` | its control: dense, width 152, trained in 4 bits | tickets/multi30k-en-de-wide.safetensors |
-
-`best_shared`, `best_wide_shared` and `small_shared` are the controls of sharing: one trained layer for all depths of a stack, in 4 bits,
-with norms, biases and gains of each depth. They were not trained yet.
+`best`, `best_wide` and `small` are signs of one random layer. Each has its controls: `..._dense`, trained in 4 bits, and `..._shared`, one
+trained layer for all depths of a stack, in 4 bits, with norms, biases and gains of each depth (not trained yet). `small` and `teacher`, a
+dense model, learn from tickets/multi30k-en-de-wide.safetensors, the others from runs/teacher.
 
 `best_one_size`, `small_one_size` and `best_wide_one_size` are the controls of trained ±1 weights: all random weights of a matrix have one
 size, and training chooses their signs.

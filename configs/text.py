@@ -45,7 +45,7 @@ signs; the random table of both languages has such bits too, and norms, biases a
 bits. It is half as wide again as SIZE. Its learning rate is 1.5e-3; only `mini` was measured.
 
 `one_layer` and `multi_layer` are masks that keep half of the weights, over one random layer and over L, without dropout. They have the
-random weights of configs/multi30k.py, which says why. `dense` is trained whole.
+random weights of configs/multi30k.py. `dense` is trained whole.
 
 `best` is one random layer with trained embeddings, which begin with those of the dense model of the same size. Its vocabulary and BPE
 codes are those of that model. It scores higher than `one_layer`, in a larger file, because embeddings are stored as numbers. The sweep

@@ -15,14 +15,8 @@ The argument is WEIGHTS_SIZE plus any variants, joined by _. WEIGHTS is dense, o
 | multi_layer_base | Fig. 2: about the same as one_layer_base at every keep | not given as a number | |
 
 The scores are tokenised BLEU of one seed, with the average of the last 10 epochs, beam 5 and length penalty 1. The result.json of a run
-has the scores of the best checkpoint instead; this scores the average of each run, and a report then shows both (docs/sweeps.md):
-
-    for run in runs/table1/*/result.json; do
-        python main.py --mode=evaluate --workdir="$(dirname "$run")" --checkpoint=average:10
-    done
-
-The paper does not
-mention compound splitting, and its commands do not split compounds. The paper gives no training time; it used eight V100 with
+has the scores of the best checkpoint instead; docs/sweeps.md has the command for the average, and a report then shows both. The paper does
+not mention compound splitting, and its commands do not split compounds. The paper gives no training time; it used eight V100 with
 8 x 4,096 tokens per update, which are 8 micro-batches here.
 
 `pretrained` takes the embeddings of fairseq's public models, as the paper does (footnote 4). For base and deeper they come from the

@@ -1,7 +1,4 @@
-"""Converts a RoBERTa in Hugging Face's format into a run folder.
-
-`python launch/import_roberta.py --help` says how; `python -m one_layer import_roberta` is the same, from any folder.
-"""
+"""The same as `python main.py import_roberta`."""
 
 from _command import run
 

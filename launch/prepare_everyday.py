@@ -1,7 +1,4 @@
-"""Puts everyday sentences and captions together as training text, English and German.
-
-`python launch/prepare_everyday.py --help` says how; `python -m one_layer prepare_everyday` is the same, from any folder.
-"""
+"""The same as `python main.py prepare_everyday`."""
 
 from _command import run
 

@@ -1,7 +1,4 @@
-"""Prepares IWSLT14 German-English from the official archive as training text, as the literature does.
-
-`python launch/prepare_iwslt14.py --help` says how; `python -m one_layer prepare_iwslt14` is the same, from any folder.
-"""
+"""The same as `python main.py prepare_iwslt14`."""
 
 from _command import run
 

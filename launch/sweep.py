@@ -1,7 +1,4 @@
-"""Runs a sweep of a config: one run after another, or several at a time, on this machine or on a SLURM cluster.
-
-`python launch/sweep.py --help` says how; `python -m one_layer sweep` is the same, from any folder.
-"""
+"""The same as `python main.py sweep`."""
 
 from _command import run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from one_layer.data.corpus import Split
 from one_layer.data.text.lines import read_lines
 from one_layer.report.differences import costs, keys, scores
-from one_layer.report.plain_text import aligned, as_csv
+from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record
-from one_layer.report.tables import Table
 from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_object
@@ -34,45 +33,23 @@ class Lines(NamedTuple):
     paired: Paired
 
 
-class Compared(NamedTuple):
-    """Two runs side by side: their names, tables, sentences about what is missing, and the test sets whose lines could be compared."""
+def compare_two(records: tuple[Record, Record], folders: tuple[Path, Path], text: str | None, most: int) -> str:
+    """The whole comparison for a terminal, with at most `most` lines in each list of lines.
 
-    names: list[str]
-    tables: list[Table]
-    sentences: list[str]
-    tests: list[Lines]
-
-
-def compare_two(records: tuple[Record, Record], folders: tuple[Path, Path], text: str | None = None) -> Compared:
-    """The whole comparison. `folders` have the hypotheses of the two runs; `text` is where their text lies, if not where it was."""
-    found = list(_compared_lines(records, folders, text))
-    sentences = [f"{record.folder} has not finished." for record in records if not record.result]
-    sentences += [each for each in found if isinstance(each, str)]
-    tables = [keys(*records), scores(*records), costs(*records)]
-    names = [str(record.folder) for record in records]
-    return Compared(names, tables, sentences, [each for each in found if not isinstance(each, str)])
-
-
-def as_text(compared: Compared, most: int) -> str:
-    """The comparison for a terminal, with at most `most` lines in each list of lines."""
-    parts = [f"first:   {compared.names[0]}\nsecond:  {compared.names[1]}"]
-    for table in compared.tables:
+    `folders` have the hypotheses of the two runs; `text` is where their text lies, if not where it was.
+    """
+    parts = [f"first:   {records[0].folder}\nsecond:  {records[1].folder}"]
+    for table in (keys(*records), scores(*records), costs(*records)):
         said = aligned([table.columns, *table.rows]) if table.rows else "none"
         parts.append("\n".join(filter(None, [f"{table.title}:", said, table.caption])))
-    parts += compared.sentences
-    return "\n\n".join([*parts, *(part for found in compared.tests for part in _described(found, most))])
-
-
-def _compared_lines(
-    records: tuple[Record, Record], folders: tuple[Path, Path], text: str | None
-) -> Iterator[Lines | str]:
-    """The lines of each test set that both runs have scored; or a sentence why a test set, or none, can be compared line by line."""
+    parts += [f"{record.folder} has not finished." for record in records if not record.result]
     tests = [record.result.get("test", {}) for record in records]
     for name in [name for name in tests[0] if name in tests[1]]:
         try:
-            yield _lines(name, records, tuple(map(RunFolder, folders)), text)
+            parts += _described(_lines(name, records, tuple(map(RunFolder, folders)), text), most)
         except UserError as error:
-            yield f"The lines of {name} are not compared: {error}."
+            parts.append(f"The lines of {name} are not compared: {error}.")
+    return "\n\n".join(parts)
 
 
 def _lines(name: str, records: tuple[Record, Record], folders: tuple[RunFolder, ...], text: str | None) -> Lines:
@@ -164,15 +141,3 @@ def _line(found: Lines, place: int) -> str:
     ]
     text = "\n".join("    " + line for line in aligned(rows).splitlines())
     return f"  line {place + 1:,}\n{text}"
-
-
-def lines_as_csv(every: list[Lines]) -> str:
-    """All lines of all test sets as one CSV file, with both scores of each line."""
-    rows = [
-        [found.test, number, *texts, *values]
-        for found in every
-        for number, (*texts, values) in enumerate(
-            zip(found.shown, found.references, *found.systems, found.paired.lines, strict=True), 1
-        )
-    ]
-    return as_csv(["test", "line", "source", "reference", "first", "second", "first_score", "second_score"], rows)

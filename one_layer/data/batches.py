@@ -142,27 +142,9 @@ class TrainingBatches(Updates):
         """The number of batches, the same in every epoch."""
         return sum(-(-len(members) // rows) for members, rows in zip(self._members, self.rows, strict=True))
 
-    @property
-    def padding_share(self) -> tuple[float, float]:
-        """The share of pads among all source and among all target tokens of an epoch, empty rows included."""
-        places = sum(
-            -(-len(members) // rows) * rows * width
-            for members, rows, width in zip(self._members, self.rows, self.widths, strict=True)
-        )
-        return 1.0 - float(self._source.lengths.sum()) / places, 1.0 - float(self._target.lengths.sum()) / places
-
     def describe(self) -> str:
-        """One line for people. The padding share of a side is given only where its sequences differ in length (labels do not)."""
         shapes = ", ".join(f"{rows}x{width}" for rows, width in zip(self.rows, self.widths, strict=True))
-        sides = {"source": self._source, "target": self._target}
-        padding = ", ".join(
-            f"{100 * share:.1f} % of the {name}"
-            for (name, side), share in zip(sides.items(), self.padding_share, strict=True)
-            if np.ptp(side.lengths)
-        )
-        return f"batches: {self.batches_per_epoch:,} updates an epoch; shapes (pairs x padded length): {shapes}" + (
-            f"; padding {padding}" if padding else ""
-        )
+        return f"batches: {self.batches_per_epoch:,} updates an epoch; shapes (pairs x padded length): {shapes}"
 
     def pairs(self, number: int) -> tuple[Int[np.ndarray, "rows"], int]:
         """The pairs of an update (-1: an empty row), one micro-batch after the other, and the width to which they are padded."""

@@ -13,7 +13,7 @@ from one_layer.system.errors import UserError
 SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8")
 STREAMS = ("plain", "enwik8")  # one text without sides, as language models read it
 NO_LANGUAGE = "text"  # stands for the language of a stream
-UNITS = ("bytes", "characters", "bpe")
+UNITS = ("bytes", "bpe")
 TEACHER_MIXES = ("translations", "both", "references")
 HELD_OUT = ("valid", "test")  # the parts that `held_out` may take out of the training text
 

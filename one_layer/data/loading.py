@@ -131,11 +131,8 @@ def _describe_vocabularies(assets: TextAssets) -> str:
 
 
 def _remarks(assets: TextAssets) -> list[str]:
-    """Lines for people about languages without rules, and about subwords that nobody joins."""
+    """Lines for people about subwords that nobody joins."""
     target, found = assets.target_preprocessing, []
-    if languages := list(dict.fromkeys(steps.language for steps in assets.steps if steps.lacks_moses_rules)):
-        rules = "data.tokenize uses its general ones and the English abbreviations"
-        found.append(f"sacremoses has no rules of its own for {' and '.join(map(repr, languages))}: {rules}")
     tokens = assets.target_vocabulary.tokens[len(SPECIALS) :]
     marked = {
         "sentencepiece": [token for token in tokens if token.startswith(SPACE)],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 from tqdm import tqdm
 
 from one_layer.data.config import DataConfig
@@ -42,13 +41,9 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     train, assets = _training(config, text, saved, masked)
     of_unit = unit_of(config, assets)
     splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
-    known = _counts(of_unit, train)
-    report = [_describe(of_unit, "train", known), f"files of train: {text.names}", *parts.report]
+    report = [_describe(of_unit, "train", train), f"files of train: {text.names}"]
     for name, split in splits.items():
-        counts = _counts(of_unit, stream(split))
-        perplexity = unigram_perplexity(counts, known)
-        report.append(f"{_describe(of_unit, name, counts)}; unigram perplexity {perplexity:,.1f}")
-        report.append(f"files of {name}: {texts[name].names}")
+        report += [_describe(of_unit, name, stream(split)), f"files of {name}: {texts[name].names}"]
     report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")
     tests = {name: splits[name] for name in parts.tests}
     return Corpus(**vars(assets), train=Split(train), valid=splits[parts.valid], tests=tests, report=report)
@@ -59,7 +54,7 @@ def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked:
     parts, of_unit = PlainParts(config, lines=masked), unit_of(config, saved)
     names = scored_names(parts, wanted)
     splits = {name: _split(config, of_unit, parts.part(part), masked) for name, part in names.items()}
-    report = [_describe(of_unit, name, _counts(of_unit, stream(split))) for name, split in splits.items()]
+    report = [_describe(of_unit, name, stream(split)) for name, split in splits.items()]
     valid = splits.pop("valid", Split())
     return Corpus(**vars(saved), train=Split(), valid=valid, tests=splits, report=report)
 
@@ -105,7 +100,7 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
-    vocabulary = given or vocabulary_of(config.unit, text, codes)
+    vocabulary = given or vocabulary_of(codes)
     if masked and MASK not in vocabulary.tokens:
         if given:
             raise UserError(
@@ -130,23 +125,10 @@ def _encoded(of_unit: Unit, text: PlainText, masked: bool) -> np.ndarray:
     return tokens
 
 
-def unigram_perplexity(counts: Int[np.ndarray, " types"], known: Int[np.ndarray, " types"]) -> float:
-    """The perplexity of a text with these `counts` for a model that only knows how often each token is in another text (`known`).
-
-    One is added to each known count, so that no token is impossible. It says what a language model has to beat.
-    """
-    probability = (known + 1) / np.sum(known + 1)
-    return float(np.exp(-np.dot(counts, np.log(probability)) / np.sum(counts)))
-
-
-def _counts(of_unit: Unit, text: Stream) -> Int[np.ndarray, " types"]:
-    """How often each token is in a text."""
-    types = len(of_unit.vocabulary)
-    return sum((np.bincount(ids, minlength=types) for ids in text.chunks()), np.zeros(types, np.int64))
-
-
-def _describe(of_unit: Unit, name: str, counts: Int[np.ndarray, " types"]) -> str:
+def _describe(of_unit: Unit, name: str, text: Stream) -> str:
     """A line such as `train: 3,000 tokens, which are 12,000 bytes (0.00 % unknown)`."""
+    types = len(of_unit.vocabulary)
+    counts = sum((np.bincount(ids, minlength=types) for ids in text.chunks()), np.zeros(types, np.int64))
     total, measured = int(counts.sum()), int(np.dot(counts, of_unit.sizes))
     unknown = 100 * int(counts[UNK]) / total
-    return f"{name}: {total:,} tokens, which are {measured:,} {of_unit.measure}s ({unknown:.2f} % unknown)"
+    return f"{name}: {total:,} tokens, which are {measured:,} bytes ({unknown:.2f} % unknown)"

@@ -13,7 +13,7 @@ from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.stream_corpus import unit_of
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets, save_text_assets
-from one_layer.data.text.units import Bytes, Characters, Unit
+from one_layer.data.text.units import Bytes, Unit
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.importers import llama, roberta, translation_weights
 from one_layer.system.errors import UserError
@@ -88,7 +88,7 @@ def _tokenizer(unit: Unit, merges: str | None, context: int, folder: Path) -> No
     """
     from tokenizers import processors
 
-    made = _characters(unit) if isinstance(unit, Characters) else _pieces(unit, merges or "")
+    made = _pieces(unit, merges or "")
     end = SPECIALS[EOS]
     made.post_processor = processors.TemplateProcessing(single=f"{end} $A", special_tokens=[(end, EOS)])
     made.save(str(folder / "tokenizer.json"))
@@ -99,18 +99,6 @@ def _tokenizer(unit: Unit, merges: str | None, context: int, folder: Path) -> No
         "split_special_tokens": True,
     }
     _json(folder / "tokenizer_config.json", settings)
-
-
-def _characters(unit: Characters) -> Any:
-    """Each character is a token."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-
-    made = Tokenizer(
-        models.WordLevel({unit.written(number): number for number in range(len(unit.vocabulary))}, SPECIALS[UNK])
-    )
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    made.decoder = decoders.Fuse()
-    return made
 
 
 def _pieces(unit: Unit, merges: str) -> Any:

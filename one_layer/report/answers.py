@@ -15,7 +15,7 @@ from one_layer.report.point import Point
 from one_layer.report.sizes import ABOUT_AS_SMALL, frontier
 from one_layer.report.verdicts import Difference, Verdict, above, difference, no_worse
 
-_MASKS = ("masks", "masks on L layers")
+_MASKS = ("masks", "masks on L layers", "signs", "signs on L layers")
 _OF_MASKS = {
     *(f"model.{key}" for key in ("weights", "sharing", "embedding", "scale_by_keep", "selection", "keep", "coats")),
     *(f"model.{key}" for key in ("threshold", "dynamic_scale", "score_init", "gains", "adapter_rank")),
@@ -48,13 +48,6 @@ class Pair(NamedTuple):
         return above(self.masks, self.dense)
 
 
-class EqualBytes(NamedTuple):
-    """The files with masks on the frontier of such files, each beside the best dense file that is no larger, where there is one."""
-
-    pairs: list[Pair]
-    smaller: list[Point]
-
-
 def best(points: Sequence[Point]) -> Point | None:
     """The point with the best score, whatever its checkpoint; of equal ones, the smaller one."""
     found = _whole(points)
@@ -83,22 +76,25 @@ def at_equal_shape(points: Sequence[Point]) -> list[Pair]:
     ]
 
 
-def at_equal_bytes(points: Sequence[Point]) -> EqualBytes:
-    """Each file with trained masks that no smaller one equals, beside the best dense file that is no larger by more than 1 %."""
+def at_equal_bytes(points: Sequence[Point]) -> tuple[list[Pair], list[Point]]:
+    """Each file with trained masks that no smaller one equals, beside the best dense file that is no larger by more than 1 %.
+
+    And those of them that are smaller than every dense file. Nothing without a dense file.
+    """
     known = _whole(points)
     dense = [point for point in known if point.fully_weighted and point.is_file]
     pairs, smaller = [], []
-    for ours in frontier([point for point in known if kind(point.config) in _MASKS]):
+    for ours in frontier([point for point in known if kind(point.config) in _MASKS]) if dense else []:
         no_larger = [other for other in dense if other.bytes < ABOUT_AS_SMALL * ours.bytes and _comparable(ours, other)]
         if no_larger:
             pairs.append(Pair(ours, max(no_larger, key=attrgetter("merit"))))
         else:
             smaller.append(ours)
-    return EqualBytes(pairs, smaller)
+    return pairs, smaller
 
 
 def _whole(points: Sequence[Point]) -> list[Point]:
-    return [point for point in points if point.values and not point.scored.layers]
+    return [point for point in points if not point.scored.layers]
 
 
 def _comparable(one: Point, other: Point) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import texts
@@ -87,10 +87,10 @@ def _records(record: Record, score: str, axis: str) -> bool:
     return all(AXES[axis] in line for line in lines) and lines[-1][AXES[axis]] > 0
 
 
-def table(each: Areas, points: Iterable[Point], letters: Mapping[str, str]) -> Table:
+def table(each: Areas, points: Iterable[Point]) -> Table:
     """A table with a row for each model, the best first, and two columns for each axis, where something is saved on it.
 
-    A run that is in none of `points` has a row of its own. `letters` are those of the texts of the report.
+    A run that is in none of `points` has a row of its own.
     """
     models = _models(each, points)
     best = [one.best() for one in next(iter(each.curves.values()), [])]
@@ -133,7 +133,7 @@ def table(each: Areas, points: Iterable[Point], letters: Mapping[str, str]) -> T
         "without those of the runs that it needs: "
         "Methods has these."
     )
-    title = f"Areas under the convergence curve: {each.score} by {', '.join(each.until)} ({texts.validated(each.of, letters)})"
+    title = f"Areas under the convergence curve: {each.score} by {', '.join(each.until)} ({texts.validated(each.of)})"
     return Table(title, caption, [*columns], [list(row) for row in zip(*columns.values(), strict=True)])
 
 

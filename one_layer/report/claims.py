@@ -122,15 +122,15 @@ _CAPTIONS = {
 }
 
 
-def tables(benches: Mapping[Bench, Sequence[Point]], letters: Mapping[str, str]) -> list[Table]:
+def tables(benches: Mapping[Bench, Sequence[Point]]) -> list[Table]:
     """A table for each paper: a row for each claim, test set and models about which it says something, those about areas last.
 
-    The same models may have been scored on several test sets; of their areas there is one row. `letters` are those of the report's texts.
+    The same models may have been scored on several test sets; of their areas there is one row.
     """
     rows: dict[str, dict[tuple[str, ...], bool]] = {paper: {} for paper in _CAPTIONS}
     for bench, points in benches.items():
         for each in judged(points):
-            of = texts.validated(each.area_of[:2], letters) if each.area_of else bench.title
+            of = texts.validated(each.area_of[:2]) if each.area_of else bench.title
             rows[each.paper][of, each.text, each.verdict.value, each.seen] = bool(each.area_of)
     columns = ["test set", "claim", "here", "what was seen"]
     return [
@@ -146,7 +146,7 @@ def tables(benches: Mapping[Bench, Sequence[Point]], letters: Mapping[str, str])
 
 def judged(points: Sequence[Point]) -> Iterator[Judged]:
     """What the points of one bench say of the claims. Paper A makes some about models with masks, on two tasks."""
-    lines = lines_of(point for point in points if point.whole and point.values)
+    lines = lines_of(point for point in points if point.whole)
     known = _BEST_KEEPS.get(points[0].bench.task)
     masked = [line for line in lines if line[0].masked] if known else []
     of_figure_2 = [

@@ -17,18 +17,14 @@ _NOT_OF_VALIDATION = {
 }
 
 
-def otherwise(run: Record, other: Record, score: str) -> str:
-    """Why the `score` of `run` cannot be compared with that of `other`, in words; empty if it can be, or if one has no config."""
+def alike(run: Record, other: Record, score: str) -> bool:
+    """Whether the `score` of `run` can be compared with that of `other`; also if one of them has no config."""
     if not run.config or not other.config:
-        return ""
+        return True
     (task, text, *how), (other_task, other_text, *other_how) = run.validated(score), other.validated(score)
     known = [each.startswith("ids ") for each in (text, other_text)]
-    same = text == other_text if known[0] == known[1] else True
-    if task != other_task or not same or not (all(known) or _same_keys(run, other)):
-        return "of another text, or of other tokens"
-    if how != other_how:
-        return f"measured with {', '.join(how) or 'none'}, and not with {', '.join(other_how) or 'none'}"
-    return ""
+    same = text == other_text or known[0] != known[1]
+    return (task, how) == (other_task, other_how) and same and (all(known) or _same_keys(run, other))
 
 
 def _same_keys(run: Record, other: Record) -> bool:
@@ -42,7 +38,7 @@ def groups(records: Iterable[Record], score: str) -> list[list[Record]]:
     found: list[list[Record]] = []
     # Those with a fingerprint come first, so that none without joins two texts whose keys are the same.
     for record in sorted(records, key=lambda record: not record.validated(score)[1].startswith("ids ")):
-        group = next((each for each in found if not any(otherwise(record, other, score) for other in each)), None)
+        group = next((each for each in found if all(alike(record, other, score) for other in each)), None)
         if group is None:
             found.append([record])
         else:

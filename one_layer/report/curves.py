@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -10,18 +9,18 @@ from one_layer.report import texts
 from one_layer.report.comparable import groups, measured
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.point import Point
+from one_layer.report.point import KEEP, Point, without
 from one_layer.report.reading import Record, alike_in_time
 
 _MOST = len(COLOURS)  # models in one picture
 
 
-def convergence(points: list[Point], number: int, letters: Mapping[str, str]) -> list[Picture]:
+def convergence(points: list[Point], number: int) -> list[Picture]:
     """Validation nll in training: for models without masks, and for masked ones at the keep nearest to 0.5.
 
     A picture for each validation text, by its ids, and each way to measure it, because nll is that of a token. It shows the best models,
     against the seconds of training, or against updates where seconds cannot be compared. Models without any validation in the metrics
-    are left out. `letters` are those of the texts of the report.
+    are left out.
     """
     drawn = [point for point in _central(points) if any(validation(record) for record in point.records)]
     of_run = {point.records[0].folder: point for point in drawn}
@@ -30,7 +29,7 @@ def convergence(points: list[Point], number: int, letters: Mapping[str, str]) ->
         _convergence(
             [of_run[record.folder] for record in each],
             number + place,
-            f" ({texts.validated(measured(each, 'nll'), letters)})" if len(found) > 1 else "",
+            f" ({texts.validated(measured(each, 'nll'))})" if len(found) > 1 else "",
         )
         for place, each in enumerate(found)
     ]
@@ -74,8 +73,8 @@ def _central(points: list[Point]) -> list[Point]:
     """Models without masks, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
     for point in points:
-        if point.whole and point.values:
-            key = point.without(["model.keep"])
+        if point.whole:
+            key = without(point.setting, [KEEP])
             if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
                 best[key] = point
     return list(best.values())

@@ -10,12 +10,12 @@ from operator import attrgetter
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from one_layer.report import naming, published
+from one_layer.report import naming
 from one_layer.report.drawing import legend, look, marks, new_axes
 from one_layer.report.naming import MEASURES
-from one_layer.report.point import Line, Point, alike, commands, lines_of
+from one_layer.report.point import Line, Point, alike, lines_of
 
-LEAST = 3  # points on the axis of a figure; fewer are rows of a table
+LEAST = 3  # points on the axis of a figure
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,9 @@ class Comparison:
     dense: tuple[Point, ...]
     where: str = ""
 
-    @property
-    def large(self) -> bool:
-        """Whether it is a figure: two lines have enough keeps, or the one that is alone. Others are rows of a table."""
-        return sum(map(_long, self.lines)) >= (1 if self.kind is ALONE else 2)
-
 
 def comparisons(points: Iterable[Point]) -> list[Comparison]:
-    """All comparisons of one bench. Lines with enough keeps that are in no figure, and such that are in no comparison, have one alone."""
+    """The figures of one bench: of each group of lines where two or more have enough keeps, and of each such line that is in no group."""
     every = [point for point in points if point.whole]
     dense = [point for point in every if point.fully_weighted]
     lines = [line for line in lines_of(every) if line[0].masked]
@@ -74,14 +69,10 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
         _comparison(kind, group, dense)
         for kind in KINDS
         for group in alike(lines, kind.keys, kinds_apart=True)
-        if len(group) > 1
+        if sum(map(_long, group)) > 1
     ]
-    compared, drawn = (
-        {line[0].series for each in its for line in each.lines}
-        for its in (found, [each for each in found if each.large])
-    )
-    alone = [line for line in lines if len(line) > 1 and line[0].series not in (drawn if _long(line) else compared)]
-    found += [_comparison(ALONE, [line], dense) for line in alone]
+    drawn = {line[0].series for each in found for line in each.lines}
+    found += [_comparison(ALONE, [line], dense) for line in lines if _long(line) and line[0].series not in drawn]
     times = Counter(each.kind for each in found)
     return [
         replace(each, where=f" (with {each.lines[0][0].series})") if times[each.kind] > 1 else each for each in found
@@ -89,7 +80,7 @@ def comparisons(points: Iterable[Point]) -> list[Comparison]:
 
 
 def _long(line: Line) -> bool:
-    return len({point.keep for point in line if point.values}) >= LEAST
+    return len({point.keep for point in line}) >= LEAST
 
 
 def _comparison(kind: Kind, lines: list[Line], dense: list[Point]) -> Comparison:
@@ -102,7 +93,7 @@ def _comparison(kind: Kind, lines: list[Line], dense: list[Point]) -> Comparison
 
 def _best(points: list[Point]) -> tuple[Point, ...]:
     """Of each shape the best of the finished points, the best of all first."""
-    ranked = sorted((p for p in points if p.values), key=attrgetter("merit"), reverse=True)
+    ranked = sorted(points, key=attrgetter("merit"), reverse=True)
     return tuple({naming.shape(point.config): point for point in reversed(ranked)}.values())[::-1]
 
 
@@ -115,9 +106,6 @@ def draw(comparison: Comparison, number: int) -> Picture:
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3])
     every = tuple(point for line in comparison.lines for point in line) + comparison.dense
-    papers = [each for each in published.numbers(commands(every)) if comparison.kind.name in each.figures]
-    for place, each in enumerate(papers):
-        of_paper(axes, each.keep, each, place)
     axes.set_xlim(0.0, 1.0)
     legend(figure)
     return Picture(
@@ -129,25 +117,13 @@ def draw(comparison: Comparison, number: int) -> Picture:
     )
 
 
-def of_paper(axes: Axes, x: float, number: published.Number, place: int) -> None:
-    """A number of paper A as a hollow grey mark, whose shape is that of its place among those of the picture."""
-    hollow = {"linestyle": "none", "markerfacecolor": "none", "clip_on": False}
-    marks(axes, [x], [number], "grey", look(place)[1], label=number.label, **hollow)
-
-
 def _line(axes: Axes, line: Line, place: int) -> None:
-    """The scores of a line. The keeps without any finished run are marked at the bottom of the axes."""
-    colour, marker = look(place)
-    there = [point for point in line if point.mean is not None]
-    marks(axes, [point.keep for point in there], there, colour, marker, markersize=5, label=line[0].series)
-    missing = [point.keep for point in line if point.mean is None]
-    for keep in missing:
-        axes.plot(keep, 0.03 + 0.04 * place, "x", color=colour, transform=axes.get_xaxis_transform())
+    """The scores of a line."""
+    keeps = [point.keep for point in line]
+    marks(axes, keeps, line, *look(place), markersize=5, label=line[0].series)
 
 
 def _level(axes: Axes, point: Point, style: str) -> None:
-    if point.mean is None:
-        return
     axes.axhline(point.mean, linestyle=style, color="grey", label=point.label)
     if point.deviation:
         axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)
@@ -155,15 +131,6 @@ def _level(axes: Axes, point: Point, style: str) -> None:
 
 def _caption(comparison: Comparison, points: tuple[Point, ...]) -> str:
     finished = len({record.folder for point in points for record in point.records})
-    missing = len({record.folder for point in points for record in point.missing})
     shared = naming.common([line[0].config for line in comparison.lines])
-    text = (
-        f"Mean over seeds; bars are one standard deviation. {finished} finished runs"
-        f"{f', {missing} missing (× marks points without any)' if missing else ''}. "
-        f"The same in all lines: {shared}."
-    )
-    return (
-        text
-        if all(p.deviation is not None for p in points if p.values)
-        else text + " Points without bars have one run."
-    )
+    text = f"Mean over seeds; bars are one standard deviation. {finished} runs. The same in all lines: {shared}."
+    return text if all(p.deviation is not None for p in points) else text + " Points without bars have one run."

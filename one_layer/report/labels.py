@@ -1,19 +1,19 @@
 """Short names of models: what tells each from the others of one report.
 
 A name begins with the kind of weights, and the width where not all models have one width. Of models that would have the same name, it also
-says the first aspect in which they differ, until no two are alike. A usual value, which more than half of the models of that kind have, is
-not said. Folders and fingerprints are in no name.
+says what they differ in, one thing after the other, until no two are alike. A usual value, which more than half of the models of that kind
+have, is not said. Folders are in no name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from one_layer.report import naming, texts
+from one_layer.report import naming
 from one_layer.report.naming import Config
 from one_layer.report.point import KEEP, Point, Setting, without
 from one_layer.report.reading import Record
@@ -104,55 +104,59 @@ def _names(settings: Sequence[Setting], configs: Sequence[Config]) -> list[str]:
     kinds = [kind(config) for config in configs]
     aspects = [_aspects(config) | _others(setting) for config, setting in zip(configs, settings, strict=True)]
     _number(aspects)
-    known = list(dict.fromkeys(name for each in aspects for name in each))
-    keys = [name for name in known if "." in name and name not in _FIRST]
-    order = [*(name for name in known if "." not in name), *_FIRST, *sorted(keys)]
+    # Keys that all models have come first: one that is missing was off, or not there yet in an earlier version.
+    keys = sorted({name for setting in settings for name, _ in setting}.difference(_IN_WORDS, _FIRST))
+    keys.sort(key=lambda name: not all(name in each for each in aspects))
+    order = [*_aspects({}), *_FIRST, *keys]
     usual = {
         (kind, name): _usual([each.get(name, "") for each, its in zip(aspects, kinds, strict=True) if its == kind])
         for kind in set(kinds)
         for name in order
+        if name not in _ALWAYS
     }
     words = [[each] for each in kinds]
-    for name in _ALWAYS:
-        if len({each.get(name) for each in aspects}) > 1:
-            for its, each in zip(words, aspects, strict=True):
-                its += [each[name]] if each.get(name) else []
-
-    def tell_apart(group: Iterable[int]) -> None:
-        """Adds to the words of models that are alike the first aspect in which they differ, again and again."""
-        parts: dict[tuple[str, ...], list[int]] = {}
-        for n in group:
-            parts.setdefault(tuple(words[n]), []).append(n)
-        for alike in parts.values():
-            differ = [name for name in order if len({aspects[n].get(name, "") for n in alike}) > 1]
-            if len(alike) == 1 or not differ:
+    for name in order:
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for n, its in enumerate(words):
+            groups.setdefault(() if name in _ALWAYS else tuple(its), []).append(n)
+        for alike in groups.values():
+            if len({aspects[n].get(name, "") for n in alike}) == 1:
                 continue
-            # Keys that all of them have come first: one that is missing was off, or not there yet in an earlier version.
-            name = next((name for name in differ if all(name in aspects[n] for n in alike)), differ[0])
             for n in alike:
-                said = aspects[n].get(name, "")
-                silent = usual[kinds[n], name]  # silence would mean this value
+                silent = usual.get((kinds[n], name))  # silence would mean this value
                 missing = f"no {name.rpartition('.')[2].replace('_', ' ')}" if "." in name or silent else ""
+                said = aspects[n].get(name, "")
                 words[n] += [said or missing] if said != silent and (said or missing) else []
-            tell_apart(alike)
+    return _numbered([" ".join(its) for its in words])
 
-    tell_apart(range(len(words)))
-    return texts.numbered([" ".join(its) for its in words])
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names, of which equal ones get numbers: what tells them apart is in the details alone."""
+    times, seen = Counter(names), Counter[str]()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(f"{name} (no. {seen[name]})" if times[name] > 1 else name)
+    return found
 
 
 def kind(config: Config) -> str:
-    """The weights of a model in a word or two: `masks`, `dense`, `random masks`."""
+    """The weights of a model in a word or two: `masks`, `signs`, `dense`, `random masks`."""
     main, _, control = naming.weights(config).partition(", ")
     hybrid = "hybrid" if main.startswith("hybrid") else main
     word = _KINDS.get(main, hybrid.replace("one layer", "masks").replace("L layers", "masks on L layers"))
-    return word.replace("masks", control, 1) if control and "masks" in word else " ".join(filter(None, [word, control]))
+    found = (
+        word.replace("masks", control, 1) if control and "masks" in word else " ".join(filter(None, [word, control]))
+    )
+    return found.replace("masks", "signs") if config.get("model.selection") == "sign" else found
 
 
 def place(kind: str) -> int:
     """The place of a kind of weights among colours and shapes, which is the same in all reports."""
     if "reservoirs" in kind:
         return 5
-    return 3 if "hybrid" in kind else {"dense": 0, "masks on L layers": 1, "masks": 2}.get(kind, 4)
+    known = {"dense": 0, "masks on L layers": 1, "masks": 2, "signs": 4, "signs on L layers": 7}
+    return 3 if "hybrid" in kind else known.get(kind, 10)
 
 
 def _aspects(config: Config) -> dict[str, str]:
@@ -186,7 +190,7 @@ def _others(setting: Setting) -> dict[str, str]:
 
 
 def _number(aspects: Sequence[dict[str, str]]) -> None:
-    """Gives paths, and all that is long, numbers as they come. Letters stand for texts (`one_layer.report.texts`)."""
+    """Gives paths, and all that is long, numbers as they come."""
     known = {(name, text) for each in aspects for name, text in each.items()}
     for name in {name for name, text in known if "/" in text or len(text) > _LONGEST}:
         values = list(dict.fromkeys(each[name] for each in aspects if name in each))

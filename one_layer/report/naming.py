@@ -144,9 +144,9 @@ def parts(config: Config) -> tuple[str, ...]:
     """A model in words: weights, shape, how it is trained, embeddings and initialisation. A model without masks lacks the last two."""
     masked = config.get("model.weights") != "dense"
     random = (f"{embeddings(config)} embeddings", initialisation(config)) * masked
-    selection = str(config.get("model.selection") or "")
-    own = f"selection {selection}" * (masked and ":" in selection)  # a class of one's own
-    return tuple(part for part in (weights(config), own, shape(config), training(config), *random) if part)
+    selection = str(config.get("model.selection") or "") * masked
+    bits = "signs" if selection == "sign" else f"selection {selection}" * (":" in selection)  # a class of one's own
+    return tuple(part for part in (weights(config), bits, shape(config), training(config), *random) if part)
 
 
 def model(config: Config) -> str:

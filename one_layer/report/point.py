@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -60,15 +59,10 @@ class Scored:
     search: str
     more: str = field(default="", compare=False)
 
-    @property
-    def whole(self) -> bool:
-        """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.checkpoint == "best" and not self.layers
-
 
 @dataclass(frozen=True)
 class Point:
-    """Scores of runs with one setting: a value for each finished run, and the runs that have not finished.
+    """Scores of runs with one setting, at least one: a value for each run.
 
     `config` is that of one of the runs. `label` is the name of the point among all of the report, and `model` that of its model
     (`one_layer.report.labels`).
@@ -79,7 +73,6 @@ class Point:
     config: dict[str, Any]
     values: tuple[float, ...]
     records: tuple[Record, ...]
-    missing: tuple[Record, ...]
     label: str = ""
     model: str = ""
 
@@ -94,14 +87,14 @@ class Point:
         return naming.model(self.config)
 
     @property
-    def mean(self) -> float | None:
-        """The mean of the values; None without any."""
-        return statistics.fmean(self.values) if self.values else None
+    def mean(self) -> float:
+        """The mean of the values."""
+        return statistics.fmean(self.values)
 
     @property
     def merit(self) -> float:
-        """The mean as a number of which more is better: with the other sign if less of the measure is better; -inf without any."""
-        return -math.inf if self.mean is None else merit(self.bench.measure, self.mean)
+        """The mean as a number of which more is better: with the other sign if less of the measure is better."""
+        return merit(self.bench.measure, self.mean)
 
     @property
     def deviation(self) -> float | None:
@@ -116,7 +109,7 @@ class Point:
     @property
     def whole(self) -> bool:
         """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.scored.whole
+        return self.scored.checkpoint == "best" and not self.scored.layers
 
     @property
     def series(self) -> str:
@@ -137,10 +130,6 @@ class Point:
     def fully_weighted(self) -> bool:
         """Whether every weight of the model is trained: it has neither masks nor reservoirs."""
         return naming.fully_weighted(self.config)
-
-    def without(self, names: Iterable[str]) -> Setting:
-        """The setting without the keys `names`."""
-        return without(self.setting, names)
 
     @property
     def bytes(self) -> int:
@@ -201,7 +190,7 @@ def lines_of(points: Iterable[Point]) -> list[Line]:
     """The points by models and searches, in the order of their keeps."""
     found: dict[object, list[Point]] = {}
     for point in points:
-        found.setdefault((point.without([KEEP]), point.scored.search), []).append(point)
+        found.setdefault((without(point.setting, [KEEP]), point.scored.search), []).append(point)
     return [tuple(sorted(each, key=lambda point: point.keep)) for each in found.values()]
 
 
@@ -213,13 +202,8 @@ def alike(lines: Iterable[Line], but: Iterable[str], kinds_apart: bool) -> list[
     found: dict[object, list[Line]] = {}
     for line in lines:
         kinds = frozenset(naming.letters(line[0].config)) if kinds_apart else None
-        found.setdefault((line[0].without([*but, KEEP]), line[0].scored.search, kinds), []).append(line)
+        found.setdefault((without(line[0].setting, [*but, KEEP]), line[0].scored.search, kinds), []).append(line)
     return list(found.values())
-
-
-def commands(points: Iterable[Point]) -> set[str]:
-    """The commands that trained the runs of the points."""
-    return {record.command for point in points for record in point.records}
 
 
 def layers_that_stay(values: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ _SEARCH = ("beam", "length_penalty", "max_length_a", "max_length_b", "stride")
 
 
 def points(records: list[Record]) -> list[Point]:
-    """All points of all benches. A run that has not finished counts as missing on the benches of the runs beside it."""
+    """All points of all benches. A run that has no score is in none of them."""
     settings = settings_of(records)
     found: dict[tuple[Scored, Setting], list[tuple[Record, float]]] = {}
     for record in records:
@@ -31,48 +31,21 @@ def points(records: list[Record]) -> list[Point]:
             known = found.setdefault((scored, settings[record.folder]), [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
-    missing: dict[tuple[Scored, Setting], list[Record]] = {}
-    for record in (each for each in records if not each.result and not each.imported):
-        for scored in {scored for (scored, _), runs in found.items() if _lacks(record, scored, runs)}:
-            missing.setdefault((scored, settings[record.folder]), []).append(record)
-    keys = sorted(found.keys() | missing.keys(), key=_order)
-    titled = _titled({scored.bench for scored, _ in keys}, texts.letters(records))
+    keys = sorted(found, key=_order)
+    titled = _titled({scored.bench for scored, _ in keys})
     searches = {(scored.bench, scored.search) for scored, _ in keys if scored.search}
     several = {bench for bench, times in Counter(bench for bench, _ in searches).items() if times > 1}
     every = [
-        _point(
+        Point(
             replace(scored, bench=titled[scored.bench], more=scored.search if scored.bench in several else ""),
             setting,
-            values,
-            lost,
+            config=found[scored, setting][0][0].described,
+            values=tuple(value for _, value in found[scored, setting]),
+            records=tuple(record for record, _ in found[scored, setting]),
         )
         for scored, setting in keys
-        for values, lost in [(found.get((scored, setting), []), missing.get((scored, setting), []))]
     ]
     return labelled(every, labels(records, settings))
-
-
-def _lacks(record: Record, scored: Scored, finished: list[tuple[Record, float]]) -> bool:
-    """Whether a run without a result will be scored so: by its own search, as a finished run of the same sweep with the same test sets."""
-    own = scored.whole and scored.search == _search(_own_search(record))
-    return (
-        own
-        and scored.bench.test in (record.get("data.tests") or [])
-        and any(other.folder.parent == record.folder.parent and _same_tests(record, other) for other, _ in finished)
-    )
-
-
-def _same_tests(one: Record, other: Record) -> bool:
-    """Whether two runs have the same test sets, as far as their configs say."""
-    return one.task == other.task and all(
-        one.get(f"data.{name}") == other.get(f"data.{name}") for name in ("tests", *texts.KEYS)
-    )
-
-
-def _point(scored: Scored, setting: Setting, values: list[tuple[Record, float]], missing: list[Record]) -> Point:
-    config = (values[0][0] if values else missing[0]).described
-    numbers, records = tuple(value for _, value in values), tuple(record for record, _ in values)
-    return Point(scored, setting, config, numbers, records, tuple(missing))
 
 
 def _order(key: tuple[Scored, Setting]) -> tuple[Any, ...]:
@@ -80,10 +53,10 @@ def _order(key: tuple[Scored, Setting]) -> tuple[Any, ...]:
     return (scored.bench, dict(each).get("model.weights", ""), each, scored)
 
 
-def _titled(benches: set[Bench], letters: dict[str, str]) -> dict[Bench, Bench]:
+def _titled(benches: set[Bench]) -> dict[Bench, Bench]:
     """Each bench with what tells it from others of the same test set and measure: of its task, content and signature what differs.
 
-    Contents have `letters`, and signatures are called A, B and so on; the details have them in full.
+    Signatures are called A, B and so on; the details have them in full.
     """
     titled = {}
     for bench in benches:
@@ -91,26 +64,20 @@ def _titled(benches: set[Bench], letters: dict[str, str]) -> dict[Bench, Bench]:
         contents, signatures = {other.content for other in same}, {other.signature for other in same}
         parts = [
             (bench.task, {other.task for other in same}),
-            (texts.in_title(bench.test, bench.content, contents, letters), contents),
-            (_lettered("signature", bench.signature, signatures), signatures),
+            (texts.named(bench.content), contents),
+            (f"signature {chr(ord('A') + sorted(signatures).index(bench.signature))}", signatures),
         ]
         titled[bench] = replace(bench, more=", ".join(part for part, known in parts if len(known) > 1 and part))
     return titled
 
 
-def _lettered(word: str, value: str, others: set[str]) -> str:
-    """A letter for a value among others."""
-    return f"{word} {chr(ord('A') + sorted(others).index(value))}"
-
-
 def settings_of(records: list[Record]) -> dict[Path, Setting]:
     """The setting of each run, by its folder: what decides its score except the seed.
 
-    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text's letter is added. A run of a
+    Where runs whose keys of `data` are alike were trained on several texts, or validated on several, the text is added. A run of a
     setting and a seed that another run has already had is a repetition, which is no further seed.
     """
     settings = {record.folder: _setting(record) for record in records}
-    letters = texts.letters(records)
     for part, name in texts.PARTS.items():
         known: dict[Setting, set[str]] = {}
         for record in records:
@@ -118,7 +85,7 @@ def settings_of(records: list[Record]) -> dict[Path, Setting]:
         for record in records:
             each = settings[record.folder]
             if len(known[_of_text(each)]) > 1:
-                settings[record.folder] = (*each, (name, letters.get(record.texts.get(part, ""), "not recorded")))
+                settings[record.folder] = (*each, (name, texts.short(record.texts.get(part, "")) or texts.UNKNOWN))
     times: Counter[tuple[Setting, int]] = Counter()
     # Finished runs come first, so that none that was given up is the first of its seed.
     for record in sorted(records, key=lambda record: not record.result):

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from one_layer.report import shapes
 from one_layer.report.naming import IMPORTED
 from one_layer.runs import collection
 from one_layer.runs.collection import Place
-from one_layer.runs.convergence import selected_by, summary
+from one_layer.runs.convergence import selected_by
 from one_layer.runs.paths import SWEEP_FILE, RunPaths, read_metrics, read_object
 from one_layer.runs.progress import Doing, doing
 from one_layer.runs.records import flatten
@@ -68,17 +67,6 @@ class Record:
         known = self.result.get("sources", self.began.get("sources"))
         return sources(self.config) if known is None else known
 
-    @cached_property
-    def lacks_evaluations(self) -> bool:
-        """Whether lines of the metrics are missing: the areas of those that are there are not those that training has declared."""
-        declared = self.result.get("convergence")
-        if declared is None:  # not finished, or of an earlier version
-            return False
-        found = summary(self.metrics, self.select)
-        return found.keys() != declared.keys() or not all(
-            math.isclose(found[axis]["mean"], declared[axis]["mean"], rel_tol=1e-6) for axis in found
-        )
-
     @property
     def task(self) -> str:
         """The name of the run's task."""
@@ -104,10 +92,10 @@ class Record:
         return self.config.get(name)
 
     def evaluated(self, score: str) -> list[dict[str, Any]]:
-        """The lines of the metrics with `score` on the validation text; none if a score is not finite, or if lines are missing."""
+        """The lines of the metrics with `score` on the validation text; none if one is not finite, or training missed lines."""
         lines = [line for line in self.metrics if f"valid/{score}" in line]
-        whole = all(math.isfinite(line[f"valid/{score}"]) for line in lines) and not self.lacks_evaluations
-        return lines if whole else []
+        missing = len(lines) > 1 and self.result.get("convergence") == {}
+        return [] if missing or not all(math.isfinite(line[f"valid/{score}"]) for line in lines) else lines
 
     def validated(self, score: str) -> tuple[str, ...]:
         """What `score` on the validation text is of; runs can be compared by it where this is equal.
@@ -137,25 +125,18 @@ def read_runs(pattern: str) -> list[Record]:
 def found_runs(pattern: str) -> list[Record]:
     """The same; empty if no run is found."""
     with collection.opened(pattern) as places:
-        return list(_once((place, record) for place in places for record in _in_place(place)))
+        return list(_once(record for place in places for record in _in_place(place)))
 
 
-def _once(records: Iterable[tuple[Place, Record]]) -> Iterator[Record]:
-    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one.
-
-    Raises: UserError if the copies are in two collections: each is a whole experiment, and the reader must say which one counts.
-    """
-    known: dict[str, tuple[Place, Record]] = {}
-    for place, record in records:
+def _once(records: Iterable[Record]) -> Iterator[Record]:
+    """The records without runs that others are copies of: their results are equal, and say when the run started; or the folder is one."""
+    known: dict[str, Record] = {}
+    for record in records:
         result = record.result
         mark = json.dumps(result, sort_keys=True) if result.get("started") else str(record.folder.resolve())
-        where, other = known.setdefault(mark, (place, record))
+        other = known.setdefault(mark, record)
         if other is record:
             yield record
-        elif place.root != where.root:
-            raise UserError(
-                f"{record.address} and {other.address} are the same run in two collections; leave one collection out of --runs"
-            )
         else:
             log.warning("%s is left out: it is the same run as %s", record.folder, other.folder)
 

@@ -11,8 +11,6 @@ from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import merit
 
-_OFTEN = 4  # a score that fewer than one run in four has stands at the end of the table
-
 
 def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping[Bench, Sequence[Point]]) -> Table:
     """A row for each run: its scores by the best checkpoint, and the bytes of its model, which are those of a file or counted."""
@@ -23,12 +21,11 @@ def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping
             scores.setdefault(point.bench, {}).setdefault(record.folder, value)
             if point.bytes:
                 sizes.setdefault(record.folder, point.bytes)
-    often = [bench for bench in benches if _OFTEN * len(scores.get(bench, {})) >= len(records)]
-    seldom = [bench for bench in benches if bench in scores and bench not in often]
 
-    def cells(record: Record, benches: Sequence[Bench]) -> list[str]:
+    def cells(record: Record) -> list[str]:
         return [
-            bench.shown(scores[bench][record.folder]) if record.folder in scores[bench] else "" for bench in benches
+            bench.shown(its[record.folder]) if record.folder in (its := scores.get(bench, {})) else ""
+            for bench in benches
         ]
 
     first = next((bench for bench in benches if bench in scores), None)
@@ -45,9 +42,8 @@ def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping
         best = str(result.get("valid", {}).get("step", ""))
         state = "scored" if record.imported else record.doing.state  # another program trained it
         cost = [f"{size / 1e6:.3f}" if size else "", minutes, best, str(_updates(record) or "")]
-        rows.append([names[record.folder], state, *cells(record, often), *cost, *cells(record, seldom)])
-    columns = ["run", "state", *(bench.title for bench in often), "MB", "minutes", "best update", "of"]
-    columns += [bench.title for bench in seldom]
+        rows.append([names[record.folder], state, *cells(record), *cost])
+    columns = ["run", "state", *(bench.title for bench in benches), "MB", "minutes", "best update", "of"]
     caption = (
         "Scores of the best checkpoint by the score on the validation text. MB: the file, or the weights counted where there is none. "
         "Minutes are those of the run alone."

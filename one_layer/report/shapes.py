@@ -27,13 +27,7 @@ CONFIG = {
         **{"encoder_layers?": int | str, "decoder_layers?": int | str},
     },
     "data?": {"tests?": [str], "mask_share?": float},
-    "evaluation?": {
-        "beam?": int,
-        "length_penalty?": float,
-        "max_length_a?": float,
-        "max_length_b?": float,
-        "stride?": int,
-    },
+    "evaluation?": _SEARCH,
 }
 RESULT = {
     "config?": CONFIG,
@@ -43,13 +37,11 @@ RESULT = {
     "data?": {EACH: str},
     "valid?": {"select?": str, "score?": NUMBER},
     "train_seconds?": float,
-    "parameters?": {"random": int, "trained": int, "kept": int, "shared?": int | None, "shared_used?": int | None},
     "bytes?": {EACH: int},
     "steps?": int,
     "skipped_updates?": int,
     "train_flops?": float | None,
     "sources?": _SOURCES,
-    "convergence?": {EACH: {"until": float, "mean": float}},
     "device?": str | None,
     "members?": int | str | None,
 }

@@ -10,13 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from one_layer.report import published
 from one_layer.report.drawing import INK, legend, look, marks, new_axes
-from one_layer.report.figures import Picture, of_paper
+from one_layer.report.figures import Picture
 from one_layer.report.labels import kind, place
 from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
-from one_layer.report.point import Point, commands
+from one_layer.report.point import Point
 from one_layer.system.errors import counted
 
 ABOUT_AS_SMALL = 1.01  # of two files; the names of folders alone make such differences
@@ -37,8 +36,7 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
     many = len({point.series for point in every}) > _MOST_NAMED
     shown = _without_the_worst(every) if many else every
     figure, axes = new_axes("bytes of the model", MEASURES[bench.measure])
-    papers = [(number.bytes, number) for number in published.numbers(commands(points)) if number.bytes]
-    _log_of_bytes(axes, [point.bytes for point in shown] + [int(size) for size, _ in papers])
+    _log_of_bytes(axes, [point.bytes for point in shown])
     _draw_models(axes, shown, many)
     best = frontier(shown)
     if len(best) > 1:
@@ -46,13 +44,6 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
         axes.plot(*zip(*line, strict=True), "--", color=INK, linewidth=0.8, label="frontier")
         if many:
             _name(axes, best)
-    for place_of_paper, (size, number_of_paper) in enumerate(papers):
-        of_paper(axes, size, number_of_paper, place_of_paper)
-    top = max(points, key=attrgetter("merit"))
-    if not top.bytes:
-        axes.axhline(
-            top.mean or 0.0, linestyle=":", color=INK, linewidth=0.8, label=f"best, without a file: {top.label}"
-        )
     legend(figure)
     caption = (
         "Filled marks: bytes of a file on disk, vocabularies included. Hollow marks: no file; float32 weights counted, without "
@@ -82,8 +73,8 @@ def frontier(points: list[Point]) -> list[Point]:
 
 
 def sized(points: list[Point]) -> list[Point]:
-    """The points that have a score and bytes."""
-    return [point for point in points if point.values and point.bytes]
+    """The points that have bytes."""
+    return [point for point in points if point.bytes]
 
 
 def _without_the_worst(points: list[Point]) -> list[Point]:
@@ -102,7 +93,7 @@ def _draw_models(axes: Axes, points: list[Point], many: bool) -> None:
         lines.setdefault((point.series, point.keep), []).append(point)
         groups.setdefault((kinds[point.series], point.is_file), []).append(point)
     for (series, _), line in lines.items():
-        places = [(point.bytes, point.mean or 0.0) for point in line]
+        places = [(point.bytes, point.mean) for point in line]
         axes.plot(*zip(*places, strict=True), color=looks[kinds[series]][0], linewidth=0.6, alpha=0.6)
     named: set[str] = set()
     for each, (colour, marker) in looks.items():
@@ -125,7 +116,7 @@ def _name(axes: Axes, points: list[Point]) -> None:
     for letter, point in zip(ascii_letters, points, strict=False):
         axes.plot(
             point.bytes,
-            point.mean or 0.0,
+            point.mean,
             linestyle="none",
             marker=f"${letter}$",
             markersize=5,

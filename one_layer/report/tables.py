@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from one_layer.report import naming, published
-from one_layer.report.figures import LEAST, Comparison
+from one_layer.report import naming, published, texts
+from one_layer.report.labels import kind
 from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import joined
 from one_layer.report.point import Bench, Point
@@ -30,17 +30,13 @@ MISSING = "missing"
 
 def score_cells(point: Point) -> list[str]:
     """A point's mean, deviation and number of runs as three cells."""
-    mean = MISSING if point.mean is None else point.bench.shown(point.mean)
-    count, expected = len(point.values), len(point.values) + len(point.missing)
     deviation = "" if point.deviation is None else point.bench.shown(point.deviation)
-    return [mean, deviation, f"{count} of {expected}" if point.missing else str(count)]
+    return [point.bench.shown(point.mean), deviation, str(len(point.values))]
 
 
 def score(point: Point, unit: str = "") -> str:
-    """A point's mean, deviation and number of runs, or that it is missing."""
+    """A point's mean, deviation and number of runs."""
     mean, deviation, count = score_cells(point)
-    if point.mean is None:
-        return mean
     scored = " ".join(filter(None, [mean, deviation and f"± {deviation}", unit]))
     return f"{scored} ({count} run{'s' if count != '1' else ''})"
 
@@ -67,19 +63,6 @@ def table_1(benches: dict[Bench, list[Point]]) -> Table:
     return Table("Paper A, Table 1", caption, columns, rows)
 
 
-def few_keeps(bench: Bench, comparisons: Iterable[Comparison]) -> Table:
-    """Comparisons with too few keeps for a figure: a row for each point."""
-    rows = [
-        [f"{each.kind.title}{each.where}", point.label, *score_cells(point)]
-        for each in comparisons
-        for line in each.lines
-        for point in line
-        if not each.large
-    ]
-    columns = ["comparison", "model", MEASURES[bench.measure], "±", "runs"]
-    return Table(f"Comparisons with fewer than {LEAST} keeps: {bench.title}", "", columns, rows)
-
-
 def _of_table_1(points: list[Point]) -> dict[str, list[Point]]:
     """Our models in each kind of row."""
     half = [point for point in points if point.whole and (not point.masked or point.keep == 0.5)]
@@ -88,7 +71,7 @@ def _of_table_1(points: list[Point]) -> dict[str, list[Point]]:
         [point for point in one if naming.embeddings(point.config).startswith(f"{source}, ")]
         for source in ("random", "pre-trained")
     )
-    shapes = Counter(_shape(point) for point in random or pretrained for _ in (*point.values, *point.missing))
+    shapes = Counter(_shape(point) for point in random or pretrained for _ in point.values)
     if not shapes:
         return {}
     width, depth = base = shapes.most_common(1)[0][0]
@@ -106,23 +89,14 @@ def _shape(point: Point) -> tuple[tuple[int, int], tuple[int, int]]:
     return (point.config.get("model.d_model", 0), point.config.get("model.ffn", 0)), naming.depths(point.config)
 
 
-def statements(records: Iterable[Record]) -> Table:
-    """What the papers say in words of the data and the models that the report has."""
-    here = {str(record.get("data.labels")) for record in records}
-    here |= {published.RESERVOIRS for record in records if "R" in naming.letters(record.config)}
-    caption = "The papers have no table for these. The points show ours."
-    rows = [list(row) for kind, *row in published.STATEMENTS if kind in here]
-    return Table("What the papers say in words", caption, ["about", "statement", "source"], rows)
-
-
 def all_points(bench: Bench, points: list[Point]) -> Table:
     """Every point of a bench, with its bytes and, where more of the measure is better, its share of the best fully weighted model."""
-    dense = [point.mean for point in points if point.fully_weighted and point.mean is not None]
+    dense = [point.mean for point in points if point.fully_weighted]
     if bench.measure in LESS_IS_BETTER:
         dense = []  # a model of which twice as much is worse has no share
     rows = []
     for point in sorted(points, key=attrgetter("merit"), reverse=True):
-        share = f"{100 * point.mean / max(dense):.1f} %" if dense and point.mean is not None and max(dense) > 0 else ""
+        share = f"{100 * point.mean / max(dense):.1f} %" if dense and max(dense) > 0 else ""
         weight = [f"{point.bytes / 1e6:.3f}", "file" if point.is_file else "counted"] if point.bytes else ["", ""]
         known = point.seconds
         minutes = "" if known is None else f"{known / 60:.1f}"
@@ -138,33 +112,6 @@ def signatures(benches: Iterable[Bench]) -> Table:
     return Table("Signatures of sacreBLEU for the lines of the test sets", "", ["test set", "signature"], rows)
 
 
-def masks(points: list[Point]) -> Table:
-    """What masks keep, and how much they still changed at the end of training."""
-    rows = []
-    for point in points:
-        counted = next((known for record in point.records if (known := record.result.get("parameters"))), None)
-        if not point.masked or not point.whole or not counted:
-            continue
-        shared, used = counted.get("shared"), counted.get("shared_used")
-        flips = [line["mask/flips"] for record in point.records for line in record.metrics[-2:] if "mask/flips" in line]
-        rows.append(
-            [
-                point.label,
-                f"{counted['random']:,}",
-                f"{counted['trained']:,}",
-                f"{counted['kept']:,}",
-                f"{used / shared:.1%}" if shared and used is not None else "",
-                f"{sum(flips) / len(flips):.2%}" if flips else "",
-            ]
-        )
-    columns = ["model", "random weights", "trained", "kept by masks", "shared weights in use", "last flips"]
-    caption = (
-        "Kept: the ones of all masks together. Shared weights in use: those that at least one of several independent masks keeps. "
-        "Last flips: the share of mask entries that changed between the last two evaluations."
-    )
-    return Table("Masks", caption, columns, rows)
-
-
 def names(points: list[Point]) -> Table:
     """What the short names stand for."""
     rows = {point.model: [point.model, point.description] for point in points}
@@ -178,9 +125,9 @@ def examples(points: list[Point]) -> Table:
     """Lines of a test set with their references, and what the best model of each kind of weights made of them."""
     best: dict[str, Point] = {}
     for point in points:
-        kind, known = naming.weights(point.config), point.mean is not None and point.whole
-        if known and _examples(point) and (kind not in best or point.merit > best[kind].merit):
-            best[kind] = point
+        its = kind(point.config)
+        if point.whole and _examples(point) and (its not in best or point.merit > best[its].merit):
+            best[its] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):
         for line in _examples(point):
@@ -217,7 +164,7 @@ def _method(record: Record) -> list[str]:
     penalty = record.get("evaluation.length_penalty")
     search = f"beam {beam}" if beam else ""
     search += f", length penalty {penalty:g}" if beam and penalty is not None else ""
-    data = ", ".join(f"{part} {print_[:8]}" for part, print_ in result.get("data", {}).items())
+    data = ", ".join(f"{part} {texts.short(print_)}" for part, print_ in result.get("data", {}).items())
     commit = str(result.get("commit") or "")
     short = commit[:9] + ("+" if commit.endswith("+") else "")
     hours = f"{result.get('train_seconds', 0.0) / 3600:.2f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,15 +14,12 @@ _ORDER = (UNDER_WAY, STOPPED, WAITING)
 
 def table(records: Iterable[Record], names: Mapping[Path, str] | None = None) -> Table:
     """A row for each run that has not finished, those that are under way first. Runs are said by `names`, else by their folders."""
-    records = list(records)
     waiting = sorted((each for each in records if not each.result), key=lambda each: _ORDER.index(each.doing.state))
     columns = ["run", "state", "update", "newest score", "time left"]
     caption = (
         "The time left is that of the updates alone, at the mean speed of the run so far: evaluations and scoring come on top, and "
         "train.patience may end a run sooner. A failed run says why; the same command goes on with those that are not finished."
     )
-    if (left := remaining(records)) is not None:
-        caption += f" All of them take about {duration(left)} more, if those that wait take as long as the finished ones on average."
     return Table(
         "Runs that have not finished",
         caption,
@@ -41,19 +37,3 @@ def _row(record: Record, name: str) -> list[str]:
     if left and now.update == now.updates:
         left = "being scored"
     return [name, state, update, now.metric, left]
-
-
-def remaining(records: Iterable[Record]) -> float | None:
-    """The seconds until all runs have been trained, if as many work at the same time as now; None where nothing tells.
-
-    A run that waits takes as long as the finished ones on average. One that has begun takes what its own updates say.
-    """
-    records = list(records)
-    waiting = [each.doing for each in records if not each.result]
-    at_work = sum(each.state == UNDER_WAY for each in waiting)
-    known = [seconds for each in records if (seconds := each.result.get("train_seconds"))]
-    mean = statistics.fmean(known) if known else None
-    left = [mean if each.progress.left is None else each.progress.left for each in waiting]
-    if not at_work or None in left:
-        return None
-    return sum(each for each in left if each is not None) / at_work

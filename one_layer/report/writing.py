@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import areas, claims, naming, runs, tables, texts, under_way
+from one_layer.report import areas, claims, naming, runs, tables, under_way
 from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import standalone, svg
-from one_layer.report.figures import LEAST, Comparison, Picture, comparisons, draw
+from one_layer.report.figures import LEAST, Picture, comparisons, draw
 from one_layer.report.labels import run_names
-from one_layer.report.page.document import Report, page
+from one_layer.report.page.document import page
 from one_layer.report.plain_text import as_csv
 from one_layer.report.point import Bench, Point
 from one_layer.report.points import points, settings_of
@@ -39,10 +39,8 @@ def report(pattern: str, out: Path) -> None:
     benches: dict[Bench, list[Point]] = {}
     for point in found:
         benches.setdefault(point.bench, []).append(point)
-    ranked = dict(sorted(benches.items(), key=lambda each: -sum(bool(point.values) for point in each[1])))
-    compared = {bench: comparisons(each) for bench, each in benches.items()}
-    letters = texts.letters(records)
-    pictures = _pictures(benches, compared, letters)
+    ranked = dict(sorted(benches.items(), key=lambda each: -len(each[1])))
+    pictures = _pictures(benches)
     drawings = [svg(picture.figure, picture.name) for picture in pictures]
     for picture, drawing in zip(pictures, drawings, strict=True):
         write_atomically(out / f"{picture.name}.svg", standalone(drawing))
@@ -53,13 +51,13 @@ def report(pattern: str, out: Path) -> None:
     sections = {
         "under_way": [under_way.table(records, names)],
         "runs": [runs.table(records, names, ranked)],
-        **_tables(benches, records, compared, letters),
+        **_tables(benches, records),
     }
     shown = {name: [table for table in each if table.rows] for name, each in sections.items()}
-    write_atomically(out / "index.html", page(Report(pattern, records, names, ranked, drawn, shown)))
+    write_atomically(out / "index.html", page(pattern, records, names, ranked, drawn, shown))
     _remove_older(out, {picture.name for picture in pictures})
     finished = sum(bool(record.result) for record in records)
-    said = counted(finished, "run"), f"{len(records) - finished} missing", counted(len(pictures), "figure")
+    said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(pictures), "figure")
     log.info("%s: %s", out / "index.html", ", ".join(said))
     for row in under_way.table(records).rows:
         log.info("  ".join(filter(None, row)))
@@ -74,40 +72,29 @@ def _remove_older(out: Path, names: set[str]) -> None:
             picture.unlink()
 
 
-def _pictures(
-    benches: dict[Bench, list[Point]], compared: dict[Bench, list[Comparison]], letters: dict[str, str]
-) -> list[Picture]:
+def _pictures(benches: dict[Bench, list[Point]]) -> list[Picture]:
     """All pictures with enough points; their names end in a number of their own."""
     found: list[Picture] = []
     known: set[frozenset[Path]] = set()  # several test sets of the same runs have the same convergence
-    for bench, each in benches.items():
-        large = [comparison for comparison in compared[bench] if comparison.large]
-        found += [draw(comparison, len(found) + place) for place, comparison in enumerate(large, 1)]
+    for each in benches.values():
+        found += [draw(comparison, len(found) + place) for place, comparison in enumerate(comparisons(each), 1)]
         folders = frozenset(record.folder for point in each for record in point.records)
         found += score_against_bytes(each, len(found) + 1) if len(sized(each)) >= LEAST else []
         curves = any(len(validation(record)) >= LEAST for point in each for record in point.records)
-        found += convergence(each, len(found) + 1, letters) if curves and folders not in known else []
+        found += convergence(each, len(found) + 1) if curves and folders not in known else []
         known.add(folders)
     return found
 
 
-def _tables(
-    benches: dict[Bench, list[Point]],
-    records: list[Record],
-    compared: dict[Bench, list[Comparison]],
-    letters: dict[str, str],
-) -> dict[str, list[tables.Table]]:
+def _tables(benches: dict[Bench, list[Point]], records: list[Record]) -> dict[str, list[tables.Table]]:
     """The tables of each section of the page."""
     every = [point for each in benches.values() for point in each]
-    first = {point.setting: point for point in reversed(every)}  # a model has one mask, however many test sets
     return {
-        "papers": [tables.table_1(benches), *claims.tables(benches, letters), tables.statements(records)],
-        "areas": [areas.table(each, every, letters) for each in areas.areas(records) if each.until],
-        "masks": [tables.masks([point for point in every if first[point.setting] is point])],
+        "papers": [tables.table_1(benches), *claims.tables(benches)],
+        "areas": [areas.table(each, every) for each in areas.areas(records) if each.until],
         "names": [tables.names(every)],
-        "texts": [texts.table(records), tables.signatures(benches)],
+        "signatures": [tables.signatures(benches)],
         "methods": [tables.methods(records)],
-        "figures": [tables.few_keeps(bench, each) for bench, each in compared.items()],
         "points": [tables.all_points(bench, each) for bench, each in benches.items()],
         "examples": [tables.examples(each) for each in benches.values()],
     }
@@ -132,11 +119,10 @@ def _cells(point: Point) -> dict[str, Any]:
         "checkpoint": point.scored.checkpoint,
         "layers": point.scored.layers,
         "search": point.scored.search,
-        "training_text": next((record.texts.get("train", "") for record in (*point.records, *point.missing)), ""),
-        "mean": "" if point.mean is None else point.mean,
+        "training_text": point.records[0].texts.get("train", ""),
+        "mean": point.mean,
         "deviation": "" if point.deviation is None else point.deviation,
         "runs": len(point.values),
-        "missing": len(point.missing),
         "bytes": point.bytes or "",
         "bytes_are": ("a file" if point.is_file else "counted") if point.bytes else "",
         "seeds": " ".join(str(record.seed) for record in point.records),

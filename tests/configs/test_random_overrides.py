@@ -32,7 +32,7 @@ CONFIGS = {
     "qqp": ["one_layer_base", "dense_cpu"],
     "mnli": ["one_layer_large", "multi_layer_cpu"],
     "sst2": ["one_layer_cpu", "dense_base"],
-    "lm": ["one_layer_mini", "dense_enwik8", "artifact16mb"],
+    "lm": ["one_layer_mini", "dense_enwik8", "signs_mini"],
     "mlm": ["one_layer_cpu", "dense_base"],
 }
 WHOLE = [0, 1, 2, 3, 5, 7, 64, -1, -(10**9), 10**6, 10**12, 2**31, 2**63, 10**400]

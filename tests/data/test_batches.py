@@ -122,16 +122,6 @@ def test_empty_rows_are_few() -> None:
     assert 0 < empty < 2 * batches.batches_per_epoch  # each bucket has fewer empty rows than micro-batches
 
 
-def test_padding_share_equals_that_of_the_arrays() -> None:
-    batches = TrainingBatches(*some_pairs(200), max_tokens=100, accumulate=2, buckets=3, seed=0)
-    tokens, places = np.zeros(2), 0
-    for batch in epoch(batches, 0):
-        full = rows(batch, "target")[:, 0] != PAD  # the eos of an empty row counts as padding too
-        tokens += [(rows(batch, name)[full] != PAD).sum() for name in ("source", "target")]
-        places += batch["source"].size
-    assert batches.padding_share == pytest.approx(tuple(1 - tokens / places))
-
-
 def test_the_order_depends_only_on_seed_and_epoch() -> None:
     def made(seed: int) -> TrainingBatches:
         return TrainingBatches(*some_pairs(), max_tokens=60, accumulate=1, buckets=3, seed=seed)

@@ -250,17 +250,3 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
 def test_invalid_configs_are_refused(keys: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         DataConfig(**keys)  # type: ignore[arg-type]
-
-
-def test_a_language_without_rules_of_its_own_is_named_once(folder: Path) -> None:
-    for name in ("train", "valid", "test"):
-        (folder / f"{name}.sw").symlink_to(folder / f"{name}.de")
-    corpus = load(texts(folder, source_language="sw", tokenize=True))
-    said = [line for line in corpus.report if "'sw'" in line]
-    assert said == [
-        "sacremoses has no rules of its own for 'sw': data.tokenize uses its general ones and the English abbreviations"
-    ]
-    scored = load_scored(texts(folder, source_language="sw", tokenize=True), corpus.vocabularies, None)
-    assert said[0] in scored.report
-    for keys in ({"source_language": "sw"}, {"tokenize": True}):
-        assert not any("sacremoses" in line for line in load(texts(folder, **keys)).report)

@@ -152,7 +152,7 @@ def test_validation_always_has_the_same_masks():
     assert (some["target"][2:] == PAD).all()
 
 
-@pytest.mark.parametrize("unit", ["bytes", "characters", "bpe"])
+@pytest.mark.parametrize("unit", ["bytes", "bpe"])
 def test_lines_become_sentences_packed_into_blocks(tmp_path, unit):
     (tmp_path / "a.txt").write_text("la casa\r\n\n  \nla <mask> è\n" * 20, "utf-8")
     changes = {"bpe_kind": "byte-level", "bpe_merges": 10} if unit == "bpe" else {}

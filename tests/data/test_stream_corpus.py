@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import math
-import zipfile
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.text import units
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import unit, vocabulary_of
-from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.system.errors import UserError
 
 TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
@@ -31,6 +28,9 @@ def folder(tmp_path):
     (tmp_path / "a.txt").write_bytes(TEXT.encode())
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20))
     return tmp_path
+
+
+BPE = {"unit": "bpe", "bpe_kind": "byte-level", "bpe_merges": 20}
 
 
 def config(folder, **changes):
@@ -48,15 +48,9 @@ def test_the_parts_by_position_make_up_the_text(folder):
     assert len(corpus.valid.source.tokens) == len(corpus.tests["test"].source.tokens) == len(whole) // 10
 
 
-def test_a_part_of_its_own_leaves_a_share_to_nobody_and_the_report_says_so(folder):
-    own = stream_corpus.load(config(folder, valid="b.txt", train="a.txt"))
-    said = "data.held_out=0.1 cuts such a share for valid too, which is in no part: that text is another one"
-    assert said in own.report and said not in stream_corpus.load(config(folder)).report
-
-
 def test_lines_of_any_length_are_encoded_a_few_at_a_time(folder, monkeypatch):
     text, merges = PlainText((folder / "a.txt",)), plain_merges(folder)
-    pieces = unit("bpe", vocabulary_of("bpe", text, merges), merges)
+    pieces = unit("bpe", vocabulary_of(merges), merges)
     whole = np.concatenate([*pieces.encode(text)])
     monkeypatch.setattr(units, "_CHARACTERS", 40)
     some = [*pieces.encode(text)]
@@ -111,12 +105,10 @@ def test_a_text_in_several_files_has_the_lines_of_each(tmp_path, texts, marks, z
         assert b"".join(piece for half in halves for piece in half.pieces()).decode() == whole
 
 
-@pytest.mark.parametrize("name", ["characters", "bpe"])
-def test_other_units_cut_the_text_where_a_character_begins(folder, monkeypatch, name):
+def test_bpe_cuts_the_text_where_a_character_begins(folder, monkeypatch):
     monkeypatch.setattr(plain_text, "_PIECE", 5)  # most pieces end inside a character
-    changes = {"bpe_kind": "byte-level", "bpe_merges": 20} if name == "bpe" else {}
     (folder / "c.txt").write_text("два" * 40, "utf-8")
-    chosen = config(folder, unit=name, train="a.txt,c.txt", **changes)
+    chosen = config(folder, **BPE, train="a.txt,c.txt")
     corpus = stream_corpus.load(chosen)
     of_unit = stream_corpus.unit_of(chosen, corpus)
     parts = [of_unit.text(part.source.tokens) for part in (corpus.train, corpus.valid, corpus.tests["test"])]
@@ -144,16 +136,15 @@ def test_a_part_may_end_or_begin_within_the_last_character(tmp_path):
         assert "".join(part for half in halves for part in half.characters()) == "a路"
 
 
-@pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
+@pytest.mark.parametrize("name", ["bytes", "bpe"])
 def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
     text = PlainText((folder / "a.txt",))
     merges = plain_merges(folder) if name == "bpe" else None
-    of_unit = unit(name, vocabulary_of(name, text, merges), merges)
+    of_unit = unit(name, vocabulary_of(merges), merges)
     ids = np.concatenate(list(of_unit.encode(text)))
     assert of_unit.text(ids) == TEXT and np.array_equal(ids, of_unit.ids(TEXT)) and UNK not in ids
-    measured = {"byte": len(TEXT.encode()), "character": len(TEXT)}[of_unit.measure]
-    assert of_unit.sizes[ids].sum() == measured
-    assert name != "bpe" or len(ids) < measured / 2
+    assert of_unit.sizes[ids].sum() == len(TEXT.encode())
+    assert name != "bpe" or len(ids) < len(TEXT) / 2
     assert of_unit.text([*of_unit.ids("a")[:0], PAD, EOS]) == ""
 
 
@@ -161,32 +152,10 @@ def plain_merges(folder):
     return stream_corpus.load(config(folder, unit="bpe", bpe_kind="byte-level", bpe_merges=40)).codes
 
 
-def test_the_unigram_perplexity_is_what_frequencies_alone_give():
-    known = np.array([7, 7, 0, 14])
-    assert stream_corpus.unigram_perplexity(np.array([1, 1, 1, 1]), np.array([9, 9, 9, 9])) == pytest.approx(4)
-    own = stream_corpus.unigram_perplexity(known, known)
-    for other in ([14, 7, 0, 7], [0, 0, 28, 0]):  # no other frequencies predict a text better than its own
-        assert stream_corpus.unigram_perplexity(known, np.array(other)) > own
-    assert math.isfinite(stream_corpus.unigram_perplexity(np.array([0, 0, 5, 0]), known))
-
-
-def test_a_character_that_training_did_not_have_is_unknown_and_counts_once(folder):
-    of_unit = unit("characters", vocabulary_of("characters", PlainText((folder / "a.txt",)), None), None)
-    ids = of_unit.ids("voto Ω")
-    assert ids[-1] == UNK and UNK not in ids[:-1] and of_unit.sizes[ids].sum() == 6
-
-
-def test_a_vocabulary_s_numbers_that_are_no_characters_are_text():
-    tokens = ("U+0020", "U+10FFFF", "U+D7FF", "U+D800", "U+DFFF", "U+110000")
-    of_unit = unit("characters", Vocabulary((*SPECIALS, *tokens)), None)
-    assert [of_unit.text([number]) for number in range(4, 10)] == [" ", "\U0010ffff", "\ud7ff", *tokens[3:]]
-    assert of_unit.ids(" \U0010ffff\ud7ffU").tolist() == [4, 5, 6, UNK]
-
-
 def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder, monkeypatch):
-    chosen = config(folder, unit="characters", store=str(folder / "store"))
+    chosen = config(folder, **BPE, store=str(folder / "store"))
     first = stream_corpus.load(chosen)
-    assert first.fingerprints() == stream_corpus.load(config(folder, unit="characters")).fingerprints()
+    assert first.fingerprints() == stream_corpus.load(config(folder, **BPE)).fingerprints()
     monkeypatch.setattr(stream_corpus, "vocabulary_of", None)
     again = stream_corpus.load(chosen)
     assert again.fingerprints() == first.fingerprints() and again.vocabularies == first.vocabularies
@@ -195,9 +164,9 @@ def test_a_store_gives_the_same_corpus_without_the_text_being_read_again(folder,
 def test_a_store_in_the_vocabulary_of_another_run_is_not_a_new_run_s(folder, tmp_path):
     """Fine-tuning reads a text in the vocabulary of another run, and both may use one store."""
     (folder / "other.txt").write_text("abcdefgh\n" * 30)
-    saved = assets_of(stream_corpus.load(config(folder, unit="characters", train="other.txt")))
-    own = config(folder, unit="characters")
-    chosen = config(folder, unit="characters", store=str(tmp_path / "store"))
+    saved = assets_of(stream_corpus.load(config(folder, **BPE, train="other.txt")))
+    own = config(folder, **BPE)
+    chosen = config(folder, **BPE, store=str(tmp_path / "store"))
     for kept in (saved, None, saved, None):
         corpus, expected = stream_corpus.load(chosen, kept), stream_corpus.load(own, kept)
         assert corpus.vocabularies == expected.vocabularies and corpus.fingerprints() == expected.fingerprints()
@@ -243,21 +212,13 @@ def test_other_merges_than_the_run_s_are_refused(folder):
         ({"tests": ("",)}, r"data\.tests='' has an empty name"),
         ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
-        ({"train": "empty.zip"}, r"empty\.zip holds no files; give an archive with one text in it"),
-        (
-            {"train": "two.zip"},
-            r"two\.zip holds 2 files; give an archive with one text in it",
-        ),  # and not the first of them alone
-        ({"train": "secret.zip"}, r"secret\.zip is encrypted; give an archive without a password"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
         (
-            {"train": "latin.txt", "unit": "characters"},
+            {"train": "latin.txt", **BPE},
             r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
         ),
         ({"train": "half.txt.gz"}, "is not a whole compressed file"),
-        ({"train": "half.zip"}, "is not a whole compressed file"),
-        ({"train": "method.zip"}, r"cannot be unpacked \(That compression method is not supported\)"),
-        ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes', 'characters' or 'bpe'"),
+        ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes' or 'bpe'"),
         ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
         ({"unit": "bpe", "bpe_kind": "byte-level"}, r"data\.unit=bpe needs data\.bpe_merges"),
         ({"bpe_merges": 9}, r"data\.bpe_merges=9 has no effect with data\.unit=bytes"),
@@ -269,20 +230,6 @@ def test_other_merges_than_the_run_s_are_refused(folder):
 )
 def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message):
     (folder / "empty.txt").touch()
-    zipfile.ZipFile(folder / "empty.zip", "w").close()
-    for name in ("two", "secret"):
-        with zipfile.ZipFile(folder / f"{name}.zip", "w") as archive:
-            for text in ("a.txt", "b.txt")[: 1 + (name == "two")]:
-                archive.writestr(text, "the end\n")
-    whole = (folder / "secret.zip").read_bytes()
-    place = (
-        whole.index(b"PK\x01\x02") + 8
-    )  # the flags in the archive's list of files; their first bit says that a file is encrypted
-    (folder / "secret.zip").write_bytes(whole[:place] + bytes([whole[place] | 1]) + whole[place + 1 :])
-    (folder / "half.zip").write_bytes(whole[:-9])
-    method = bytearray(whole)
-    method[8] = method[whole.index(b"PK\x01\x02") + 10] = 97  # it is stated twice
-    (folder / "method.zip").write_bytes(method)
     (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
     with pytest.raises(UserError, match=message):
@@ -310,8 +257,7 @@ def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
     monkeypatch.setattr(plain_parts, "ENWIK8", parts)
     monkeypatch.setattr(plain_parts, "ENWIK8_BYTES", 100)
     chosen = DataConfig(source="enwik8", directory=str(tmp_path), block=4)
-    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
-        archive.writestr("enwik8", bytes(range(100)))
+    (tmp_path / "enwik8.gz").write_bytes(gzip.compress(bytes(range(100))))
     corpus = stream_corpus.load(chosen)
     assert corpus.train.source.tokens.tolist() == list(range(4, 94))
     assert corpus.tests["test"].source.tokens.tolist() == list(range(99, 104))
@@ -320,8 +266,6 @@ def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
         UserError, match=r"data\.valid='test' has no effect with data\.source='enwik8', which has parts of its own"
     ):
         stream_corpus.load(dataclasses.replace(chosen, valid="test"))
-    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
-        archive.writestr("enwik8", bytes(range(100)))
     monkeypatch.setattr(plain_parts, "ENWIK8_BYTES", 101)
     with pytest.raises(UserError, match=r"has 100 bytes, but enwik8 has 101"):
         stream_corpus.load(chosen)

@@ -175,15 +175,11 @@ def test_classifiers_of_one_text_and_of_two():
         assert found["ids"] == ids and found["text"] == texts, given["assets"]["source"]["bpe_kind"]
 
 
-@pytest.mark.parametrize("name", ["bytes", "characters", "bpe"])
+@pytest.mark.parametrize("name", ["bytes", "bpe"])
 def test_units_of_language_models(name):
     lines = [*made_up(LINES // 2, seed=6), "two\nlines\n", "\n\n"]
     merges = byte_level.learn([line + "\n" for line in lines[::3]], 300) if name == "bpe" else None
-    if name == "characters":
-        tokens = sorted({units._token(letter) for line in lines[::2] for letter in line})
-        vocabulary = Vocabulary((*SPECIALS, *tokens))
-    else:
-        vocabulary = Vocabulary(SPECIALS + tuple(byte_level.pieces(merges or "")))
+    vocabulary = units.vocabulary_of(merges)
     unit, block = units.unit(name, vocabulary, merges), 64
     steps = side(Preprocessing("en", codes=merges, bpe_kind="byte-level"), vocabulary)
     assets = {"task": "causal_lm", "data": {"unit": name, "block": block}, "source": steps, "target": steps}

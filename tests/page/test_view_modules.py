@@ -25,7 +25,7 @@ def test_pieces_of_every_kind_become_words():
     assert [word["text"] for word in letters] == ["ein", "holzhaus", "end"]
 
 
-def test_pieces_of_bytes_and_of_characters_are_shown_as_text():
+def test_pieces_of_bytes_are_shown_as_text():
     script = """
         const { shownIds } = await import(`${page}/text/units.js`);
         const { wordsOf } = await import(`${page}/view/words.js`);
@@ -41,11 +41,9 @@ def test_pieces_of_bytes_and_of_characters_are_shown_as_text():
         [*special, "f" + letters[0xC3], letters[0xBC] + "r", "Ġ" + "".join(letters[each] for each in text[5:])],
         "byte-level",
     ]
-    characters = [[4, 5, 6, 2], [*special, "a", "U+0020", "ü"], "characters"]
-    (shown, words), (few, of_few), (plain, of_plain) = evaluate(script, [byte, bpe, characters])
+    (shown, words), (few, of_few) = evaluate(script, [byte, bpe])
     assert shown == ["f", "", "ü", "r", "Ġ", "", "д", "", "о", "", "м", "</s>"] and words == ["für", "дом", "end"]
     assert few == ["f", "ür", "Ġдом", "</s>"] and of_few == ["für", "дом", "end"]
-    assert plain == ["a", "Ġ", "ü", "</s>"] and of_plain == ["a", "ü", "end"]
 
 
 def test_attention_of_a_word_is_shared_out_over_all_the_words():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from one_layer.report import writing
 from one_layer.report.answers import at_equal_bytes, at_equal_shape, best, smallest
 from one_layer.report.page import words
 from one_layer.report.verdicts import Judged, Verdict
@@ -85,7 +86,7 @@ def test_at_equal_shape_the_best_masks_meet_the_best_dense_model(tmp_path):
     (pair,) = at_equal_shape(every)
     assert (pair.masks.mean, pair.dense.mean, pair.verdict) == (34.0, 34.5, Verdict.UNDECIDED)
     said = "-0.5 tokenised BLEU, [masks 128 lr 0.2] against [dense 128 lr 0.2]: about as good."
-    assert plain(words.masks(every))[1] == f"At equal shape: {said}"
+    assert plain(words.masks(every))[-1] == f"At equal shape: {said}"
 
 
 def test_what_else_differs_at_equal_shape_is_said(tmp_path):
@@ -93,14 +94,17 @@ def test_what_else_differs_at_equal_shape_is_said(tmp_path):
     write_run(tmp_path / "dense", {**DENSE, "model.norm": "affine", "data.max_tokens": 4096}, 34.5)
     every = found(tmp_path)
     others = "dropout, max tokens, norm"
-    assert plain(words.masks(every))[1].endswith(f"about as good; they also differ in {others}.")
+    assert plain(words.masks(every))[-1].endswith(f"about as good; they also differ in {others}.")
     assert [row[-1] for row in words.pairs(every).rows if row[0] == "shape"] == [others]
 
 
 def test_without_a_partner_nothing_is_compared(tmp_path):
+    """And nothing is asked, of a single run for instance."""
     write_run(tmp_path / "a", {}, 30.0)
-    by_bytes, by_shape = plain(words.masks(found(tmp_path)))
-    assert by_bytes.endswith("no dense model has so small a file.") and "nothing to compare" in by_shape
+    assert words.masks(found(tmp_path)) == words.pairs(found(tmp_path)).rows == []
+    writing.report(str(tmp_path / "a"), tmp_path / "out")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "(1 score)" in page and "dense models?" not in page and "Which claims" not in page
 
 
 def test_each_claim_is_said_once_with_all_its_verdicts():

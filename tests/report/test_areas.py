@@ -9,8 +9,7 @@ import pytest
 from one_layer.report.areas import areas, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.runs.convergence import summary
-from tests.report.made_runs import write_curve, write_metrics, write_run
+from tests.report.made_runs import write_curve, write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
@@ -21,7 +20,7 @@ def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
     (write_run(tmp_path / "none", {}, 90.0) / "metrics.jsonl").unlink()
     write_curve(write_run(tmp_path / "one update", {"optim.lr": 3.0}, 90.0), {1: 9.0})  # a control that is not trained
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found, [], {})
+    shown = table(found, [])
     # No seconds: not as many runs at a time.
     assert shown.columns == ["model", "best nll", "by updates, T = 100", "by flops, T = 700", "runs"]
     assert shown.rows == [[str(tmp_path / name), name[0], name[0], name[0], "1"] for name in ("1.0", "2.0")]
@@ -36,7 +35,7 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
         write_curve(folder, dict.fromkeys((50, 100), value))
     records = read_runs(str(tmp_path / "*"))
     (found,) = areas(records)
-    rows = table(found, points(records), {}).rows
+    rows = table(found, points(records)).rows
     assert [row[1:] for row in rows] == [[*["2 ± 1"] * 4, "3"], [*["4"] * 4, "1"]]
     assert [row[0] for row in rows] == ["masks keep 0.3", "masks keep 0.5"]
 
@@ -62,7 +61,7 @@ def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):
     records = read_runs(str(tmp_path / "*"))
     every = points(records)
     (found,) = areas(records)
-    shown = table(found, every, {})
+    shown = table(found, every)
     assert [name for name in shown.columns if "saved" in name] == [f"saved by {axis}" for axis in found.until]
     folders = {point.label: Path(point.records[0].folder).name[:-2] for point in every}
     saved = {folders[row[0]]: row[shown.columns.index("saved by updates")] for row in shown.rows}
@@ -79,25 +78,15 @@ def test_without_a_fully_weighted_model_nothing_is_said_to_be_saved(tmp_path):
     for seed in (1, 2):
         write_curve(write_run(tmp_path / f"{seed}", {"seed": seed}, 90.0), {10: 3.0, 20: 2.0})
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    shown = table(found, points(found.records), {})
+    shown = table(found, points(found.records))
     assert not [name for name in shown.columns if "saved" in name] and "Saved" not in shown.caption
 
 
-def test_runs_whose_metrics_are_not_those_of_their_training_have_no_areas(tmp_path):
-    """Training declares the areas of all its evaluations, or none where lines were missing. Lines after its end do not count."""
-    every = [
-        {"step": step, "seconds": step, "train/flops": 7.0 * step, "valid/nll": 100 / step}
-        for step in range(10, 60, 10)
-    ]
-    declared = summary(every, "nll")
-    for lost in range(-1, 5):
-        folder = write_run(tmp_path / f"without {lost}", {"optim.lr": 1.0 + lost}, 90.0, convergence=declared, steps=50)
-        lines = [line for place, line in enumerate(every) if place != lost] + [{**every[0], "step": 60}]
-        write_metrics(folder, lines)
-    folder = write_run(tmp_path / "declared none", {"optim.lr": 9.0}, 90.0, convergence={}, steps=50)
-    write_metrics(folder, every)
+def test_a_run_whose_training_found_lines_missing_has_no_areas(tmp_path):
+    for name, more in (("whole", {}), ("missing", {"convergence": {}})):
+        write_curve(write_run(tmp_path / name, {}, 90.0, **more), {10: 3.0, 20: 2.0})
     (found,) = areas(read_runs(str(tmp_path / "*")))
-    assert [record.folder.name for record in found.records] == ["without -1"]
+    assert [record.folder.name for record in found.records] == ["whole"]
 
 
 @pytest.mark.parametrize(

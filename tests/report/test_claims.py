@@ -81,7 +81,7 @@ def test_of_two_nlls_the_smaller_one_is_better(tmp_path):
         write({"model.weights": "dense", "optim.lr": nll}, nll)
     every = found(tmp_path)
     bench = every[0].bench
-    (table, _) = claims.tables({bench: every}, {})
+    (table, _) = claims.tables({bench: every})
     seen = {row[1].removesuffix(" random embeddings"): row[2:] for row in table.rows}
     best = "masks are best around keep 0.5, worst near 0 and 1: masks"
     assert seen[best] == ["holds", "best at 0.5 (1.55), worst at 0.1 (2.05)"]
@@ -152,6 +152,7 @@ def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
     dense = {"model.weights": "dense", "model.embedding": "trained"}
     models = [
         ({}, "one layer", 80.0),
+        ({"model.keep": 0.3}, "one layer", 65.0),
         ({"model.keep": 0.7}, "one layer", 70.0),
         ({"model.encoder_layers": "SS", "model.decoder_layers": 2, "optim.lr": 0.1}, "one layer", 60.0),
         ({"model.encoder_layers": "LS", "model.decoder_layers": "SL"}, "hybrid of one layer and trained layers", 95.0),

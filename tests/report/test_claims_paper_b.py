@@ -44,9 +44,11 @@ def test_areas_on_two_texts_are_two_claims(tmp_path):
     benches = {}
     for point in found(tmp_path):
         benches.setdefault(point.bench, []).append(point)
-    letters = {"valid here": "A", "valid there": "B"}
-    rows = [row for row in tables(benches, letters)[1].rows if "operations" in row[1]]
-    assert {row[0]: row[2] for row in rows} == {"validation text A": "holds", "validation text B": "does not hold"}
+    rows = [row for row in tables(benches)[1].rows if "operations" in row[1]]
+    assert {row[0]: row[2] for row in rows} == {
+        "validation text valid here": "holds",
+        "validation text valid there": "does not hold",
+    }
 
 
 @pytest.mark.parametrize(

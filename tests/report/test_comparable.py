@@ -33,7 +33,7 @@ def test_scores_of_other_tokens_are_apart(tmp_path, key, valid, together):
         data = TEXT | ({"valid": fingerprint} if fingerprint else {})
         write_run(tmp_path / f"{number}", {key: number}, 90.0, data=data)
     assert len(groups(read_runs(str(tmp_path / "*")), "nll")) == (1 if together else 2)
-    assert len(convergence(found(tmp_path), 1, {})) == (1 if together else 2)
+    assert len(convergence(found(tmp_path), 1)) == (1 if together else 2)
 
 
 def test_runs_without_a_fingerprint_join_no_two_texts(tmp_path):
@@ -65,5 +65,5 @@ def test_areas_are_compared_where_the_score_is_of_the_same(tmp_path, changes, ot
         write_curve(folder, {1: 1.0, 2: 1.0}, score)
     found = areas(read_runs(str(tmp_path / "*")))
     assert [len(each.records) for each in found] == ([2] if together else [1, 1])
-    titles = [table(each, [], {}).title for each in found]
+    titles = [table(each, []).title for each in found]
     assert len(set(titles)) == len(found)

@@ -34,6 +34,7 @@ def named(folder, models):
         ([{KEEP: 0.3}, {KEEP: 0.5}], ["masks keep 0.3", "masks keep 0.5"]),
         ([{KEEP: 0.3}, {"seed": 2}, {"optim.lr": 0.1}], ["masks lr 0.002 keep 0.3", "masks lr 0.002", "masks lr 0.1"]),
         ([{"optim.freeze": "masks"}, {}], ["random masks", "masks"]),
+        ([{"model.selection": "sign"}, {"model.selection": "sign", "optim.freeze": "masks"}, {}], ["signs", "random signs", "masks"]),
         ([{}, {"model.encoder_layers": 4}, {"model.encoder_layers": 2, "optim.lr": 0.1}], ["masks", "masks 4+2", "masks lr 0.1"]),
         ([{}, {"train.init_from": "runs/a"}], ["masks from scratch", "masks fine-tuned"]),
         ([{"train.init_from": f"runs/{name}"} for name in "ab"], ["masks (no. 1)", "masks (no. 2)"]),

@@ -1,4 +1,4 @@
-"""Points: what is a mean over seeds, what stands by itself, and which runs are missing."""
+"""Points: what is a mean over seeds, and what stands by itself."""
 
 from __future__ import annotations
 
@@ -231,3 +231,24 @@ def test_a_file_of_another_checkpoint_than_the_best_says_which(tmp_path, source,
     folder = write_run(tmp_path / "a", {}, 30.0)
     score_again(folder, "ticket.safetensors", 29.0, ticket_checkpoint=source, step=100, file_bytes=9)
     assert {point.scored.checkpoint for point in found(tmp_path)} == {"best", name}
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_score_of_a_run_that_goes_on_is_apart(tmp_path, imported):
+    """An imported run has no result either, but it is whole."""
+    write_run(tmp_path / "1", {}, 30.0)
+    folder = write_run(tmp_path / "2", {"seed": 2}, 20.0)
+    (folder / "result.json").unlink()
+    if imported:
+        (folder / "metrics.jsonl").unlink()
+    score_again(folder, "best", 20.0, step=100)
+    early = {("best", (30.0,)), ("best, update 100", (20.0,))}
+    shown = {(point.scored.checkpoint, point.values) for point in found(tmp_path)}
+    assert shown == ({("best", (30.0, 20.0))} if imported else early)
+
+
+def test_a_run_that_was_given_up_takes_no_seed_from_the_finished_ones(tmp_path):
+    (write_run(tmp_path / "a first try", {}, 0.0) / "result.json").unlink()
+    for seed in (1, 2):
+        write_run(tmp_path / f"seed {seed}", {"seed": seed}, 30.0 + seed)
+    assert [sorted(point.values) for point in found(tmp_path)] == [[31.0, 32.0]]

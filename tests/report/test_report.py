@@ -33,7 +33,7 @@ def test_methods_say_how_to_make_a_run_again(tmp_path):
     words = ["--config=configs/toy.py", "--config.model.keep=0.3", f"--workdir={folder}"]
     assert shlex.split(row["command"]) == ["python", "main.py", *words]
     assert row["search"] == "beam 5, length penalty 1" and row["commit"] == "012345678" and row["seed"] == "1"
-    assert "cccc3333" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
+    assert "cccc33" in row["data"] and row["checkpoint"] == "best by nll on valid: update 100"
 
 
 def test_the_command_of_a_run_of_a_sweep_is_the_sweep_s(runs):
@@ -220,3 +220,9 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path):
     write_run(tmp_path / "a[1]", {}, 30.0)
     (record,) = read_runs(str(tmp_path / "a[1]"))
     assert record.folder.name == "a[1]"
+
+
+@pytest.mark.parametrize("pattern", ["./runs/*", "runs/*/", "runs//*", "./runs/", "runs/**"])
+def test_planned_runs_are_found_however_the_pattern_is_written(runs, monkeypatch, pattern):
+    monkeypatch.chdir(runs.parent)
+    assert read_runs(pattern) == read_runs("runs/*") and len(read_runs(pattern)) == len(read_runs(str(runs)))

@@ -23,20 +23,14 @@ class PlainParts:
 
     def __init__(self, config: DataConfig, lines: bool = False) -> None:
         self._config, self._at_characters = config, lines or config.unit != "bytes"
-        self.report: list[str] = []
         config.check_parts()
         self.train, self.valid, self.tests = config.train, config.valid, config.tests
-        if config.held_out and (unused := [part for part in HELD_OUT if part not in config.parts_held_out]):
-            self.report.append(
-                f"data.held_out={config.held_out:g} cuts such a share for {unused[0]} too, which is in no part: that text is another one"
-            )
 
     def part(self, name: str) -> PlainText:
         """The text of a part. Raises: UserError for missing, empty or unfit files."""
         config = self._config
         if config.source == "enwik8":
-            zipped = Path(config.directory) / "enwik8.zip"
-            whole = PlainText((zipped if zipped.is_file() else existing_file(zipped.with_suffix("")),))
+            whole = PlainText((existing_file(Path(config.directory) / "enwik8"),))
             if whole.size != ENWIK8_BYTES:
                 raise UserError(
                     f"{whole} has {whole.size:,} bytes, but enwik8 has {ENWIK8_BYTES:,}; give the published file in data.directory, or "

@@ -101,7 +101,7 @@ class PlainText:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    with opened(path, zipped=True) as file:
+    with opened(path) as file:
         piece = file.read(_PIECE + len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
         while piece:
             yield piece

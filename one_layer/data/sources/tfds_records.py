@@ -39,11 +39,6 @@ class TfdsRecords:
         """The names of the fields of a record."""
         return list(self._builder.info.features)
 
-    def read(self, split: str, fields: tuple[str, ...]) -> tuple[list[Any], ...]:
-        """Returns the values that `stream` yields, as one list per field."""
-        columns = list(zip(*self.stream(split, fields), strict=True))
-        return tuple(map(list, columns)) if columns else tuple([] for _ in fields)
-
     def stream(self, split: str, fields: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
         """Yields the values of `fields` for each record, in the order of the files: text as str, labels and numbers as int.
 

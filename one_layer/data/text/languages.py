@@ -73,13 +73,6 @@ def code(language: str) -> str:
     return _CODES.get(first, first)
 
 
-def has_own_rules(language: str) -> bool:
-    """Whether the language has rules of its own, in sacremoses or here. sacremoses has general rules for all others, with the
-    abbreviations of English.
-    """
-    return code(language) in _CODES.values()
-
-
 def has_spaces(language: str) -> bool:
     """Whether the language (`de`, `zh`, `zh-Hant`) has spaces between its words."""
     return code(language) not in _CONTINUOUS

@@ -6,9 +6,7 @@ import codecs
 import difflib
 import gzip
 import io
-import lzma
 import os
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,14 +89,11 @@ def stream_lines(path: str | Path) -> Iterator[str]:
         raise UserError(f"{path} is empty; give a text file with at least one line")
 
 
-def check_text(begin: bytes, name: object, read: str) -> None:
-    """`begin` are the first `BLOCK` bytes of the file `name`, unpacked. `read`: the packed files that are read in its place.
-
-    Raises: UserError, which says what the file is, if it is no text.
-    """
+def check_text(begin: bytes, name: object) -> None:
+    """`begin` are the first `BLOCK` bytes of the file `name`, unpacked. Raises: UserError, which says what it is, if it is no text."""
     for kind, (place, mark) in _PACKED.items():
         if begin[place:].startswith(mark):
-            raise UserError(f"{name} holds {kind}, which is not read; give the text itself, or one {read} of it")
+            raise UserError(f"{name} holds {kind}, which is not read; give the text itself")
     if begin.startswith(_POINTER):
         raise UserError(
             f"{name} is a pointer of Git LFS and not the text that it stands for; fetch that with git lfs pull"
@@ -112,37 +107,19 @@ def check_text(begin: bytes, name: object, read: str) -> None:
 
 
 @contextmanager
-def opened(path: Path, zipped: bool = False) -> Iterator[Any]:
-    """The bytes of a text, unpacked where the name of the file says that it is a gzip file or, if it may be `zipped`, a zip archive.
+def opened(path: Path) -> Iterator[Any]:
+    """The bytes of a text, unpacked where the name of the file ends in .gz.
 
     Raises: UserError for a file that is damaged, cannot be read, or holds no text.
     """
     try:
-        with _unpacked(path, zipped) as file:
-            check_text(file.peek(BLOCK)[:BLOCK], path, read=".gz or .zip" if zipped else ".gz")
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            check_text(file.peek(BLOCK)[:BLOCK], path)
             yield file
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{path} is not a whole compressed file ({error}); create it or copy it again") from None
-    except NotImplementedError as error:  # zipfile's word for other methods of compression
-        raise UserError(
-            f"{path} cannot be unpacked ({error}); compress the text with another program, or unpack it"
-        ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _unpacked(path: Path, zipped: bool) -> Any:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path)
-    if zipped and path.suffix.lower() == ".zip":
-        archive = zipfile.ZipFile(path)
-        files = [each for each in archive.infolist() if not each.is_dir()]
-        if len(files) != 1:
-            raise UserError(f"{path} holds {len(files) or 'no'} files; give an archive with one text in it")
-        if files[0].flag_bits & 1:
-            raise UserError(f"{path} is encrypted; give an archive without a password")
-        return archive.open(files[0])
-    return path.open("rb")
 
 
 class MissingPart(UserError):

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 
 from one_layer.data.text import byte_level, metaspace, moses
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.languages import code, has_own_rules, without_inner_spaces
+from one_layer.data.text.languages import code, without_inner_spaces
 from one_layer.system.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
@@ -123,11 +123,6 @@ class Preprocessing:
         if MOSES not in self.undone:
             return words
         return list(map(moses.detokenizer(code(self.language)) if self.spaced else without_inner_spaces, words))
-
-    @property
-    def lacks_moses_rules(self) -> bool:
-        """Whether `tokenize` has no rules that were made for this language."""
-        return self.tokenize and self.spaced and not has_own_rules(self.language)
 
     @property
     def undone(self) -> list[str]:

@@ -21,7 +21,7 @@ def read_input(path: str) -> list[str]:
     if not path and sys.stdin is None:
         raise UserError("stdin is closed; pipe lines into it, or give --input=FILE")
     content, name = (given.read_bytes(), path) if path else (sys.stdin.buffer.read(), "stdin")
-    check_text(content[:BLOCK], name, read="file")
+    check_text(content[:BLOCK], name)
     if not (lines := split_lines(content, name)):
         raise UserError(
             f"{name} is empty; {'give lines to read' if path else 'pipe lines into it, or give --input=FILE'}"

@@ -43,7 +43,7 @@ export function readData(task, given, config) {
   demand(isObject(given), "its metadata 'data' is not a JSON object with short keys");
   const own = Object.entries(given).filter(([key]) => Object.hasOwn(KEYS.data, key));
   const data = readSection("data", KEYS.data, Object.fromEntries(own)), streamed = task === "causal_lm" || task === "masked_lm";
-  checkKnown("data.unit", data.unit, ["bytes", "characters", "bpe"]);
+  checkKnown("data.unit", data.unit, ["bytes", "bpe"]);
   checkBounds("data", data, { max_length: [2, MOST], block: [2, 2 ** 16] });
   const longest = streamed ? "block" : "max_length", placed = streamed || task === "classification";
   refuseIf(

@@ -40,8 +40,8 @@ export function textOf(assets, tables = null) {
 }
 
 function kindOf({ data, ...sides }, side) {
-  if (!data.streamed) return sides[side].codes ? sides[side].bpe_kind : "";
-  return data.unit === "characters" ? "characters" : "byte-level";
+  if (data.streamed) return "byte-level";
+  return sides[side].codes ? sides[side].bpe_kind : "";
 }
 
 // one_layer/tasks/translation/model.py: TranslationModel.translate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -28,38 +28,31 @@ _PAGES = jinja2.Environment(
 _ANCHORED = ("names", "methods")  # sections whose rows are what the names of models and runs lead to
 
 
-class Report(NamedTuple):
-    """What a page shows: the runs and their names by folder, their points by bench, the figures with their drawings as SVG, and the tables.
+def page(
+    pattern: str,
+    records: list[Record],
+    names: Mapping[Path, str],
+    benches: Mapping[Bench, list[Point]],
+    pictures: Sequence[tuple[Picture, str]],
+    tables: Mapping[str, Sequence[Table]],
+) -> str:
+    """The page of a report: its runs, their names by folder, their points by bench, figures with their SVG, and tables by section.
 
-    The bench with the most scores comes first. The tables are by section.
+    The bench with the most scores comes first.
     """
-
-    pattern: str
-    records: list[Record]
-    names: Mapping[Path, str]
-    benches: Mapping[Bench, list[Point]]
-    pictures: Sequence[tuple[Picture, str]]
-    tables: Mapping[str, Sequence[Table]]
-
-
-def page(report: Report) -> str:
-    """The page of a report."""
-    links = {
-        label: point.model for its in report.benches.values() for point in its for label in (point.label, point.model)
-    }
-    links |= {name: str(folder) for folder, name in report.names.items()}
-    missing = sum(not record.result for record in report.records)
+    links = {label: point.model for its in benches.values() for point in its for label in (point.label, point.model)}
+    links |= {name: str(folder) for folder, name in names.items()}
+    missing = sum(not record.result for record in records)
+    drawn = [(picture, Markup(drawing)) for picture, drawing in pictures]
     return _PAGES.get_template("page.html").render(
-        pattern=report.pattern,
-        finished=len(report.records) - missing,
+        pattern=pattern,
+        finished=len(records) - missing,
         missing=missing,
-        shared=words.shared([record.config for record in report.records]),
-        settings=cells.html(_settings(report.records), {}),
-        benches=[_bench(bench, report, links) for bench in report.benches],
-        pictures=[(picture, Markup(drawing)) for picture, drawing in report.pictures if not _sized(picture)],
-        sections={
-            name: [cells.html(each, links, name in _ANCHORED) for each in its] for name, its in report.tables.items()
-        },
+        shared=words.shared([record.config for record in records]),
+        settings=cells.html(_settings(records), {}),
+        benches=[_bench(bench, points, drawn, links) for bench, points in benches.items()],
+        pictures=[each for each in drawn if not _sized(each[0])],
+        sections={name: [cells.html(each, links, name in _ANCHORED) for each in its] for name, its in tables.items()},
     )
 
 
@@ -74,22 +67,19 @@ def _settings(records: Sequence[Record]) -> Table:
     return Table("Settings of all runs", "", ["key", "value"], rows)
 
 
-def _bench(bench: Bench, report: Report, links: Mapping[str, str]) -> dict[str, Any]:
-    """The first screen of one bench, and its number of finished points."""
-    points = report.benches[bench]
+def _bench(
+    bench: Bench, points: list[Point], pictures: list[tuple[Picture, Markup]], links: Mapping[str, str]
+) -> dict[str, Any]:
+    """The first screen of one bench, and its number of points."""
     pairs = words.pairs(points)
     return {
         "title": bench.title,
-        "count": sum(bool(point.values) for point in points),
+        "count": len(points),
         "cost": [_sentence(each, links) for each in words.cost(points)],
         "masks": [_sentence(each, links) for each in words.masks(points)],
         "pairs": cells.html(pairs, links) if pairs.rows else "",
         "claims": words.claims(judged(points)),
-        "figures": [
-            (picture, Markup(drawing))
-            for picture, drawing in report.pictures
-            if _sized(picture) and picture.points[0].bench == bench
-        ],
+        "figures": [each for each in pictures if _sized(each[0]) and each[0].points[0].bench == bench],
     }
 
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from one_layer.report import naming
-from one_layer.report.answers import EqualBytes, Pair, at_equal_bytes, at_equal_shape, best, smallest
+from one_layer.report.answers import Pair, at_equal_bytes, at_equal_shape, best, smallest
+from one_layer.report.labels import kind
 from one_layer.report.naming import MEASURES
 from one_layer.report.plain_text import megabytes
 from one_layer.report.point import Point
@@ -20,39 +21,24 @@ Sentence = list[str | Point]
 _BETTER = {Verdict.HOLDS: "better", Verdict.FAILS: "worse", Verdict.UNDECIDED: "about as good"}
 
 
-# What a reader wants to know of all runs, by keys and in this order, where no word of the whole model has said it.
-_SHARED = {
-    **{"model.d_model": "width", "model.ffn": "ffn", "model.heads": "heads", "model.keep": "keep"},
-    **{"train.updates": "updates", "train.epochs": "epochs", "optim.lr": "learning rate", "model.dropout": "dropout"},
-    **{"optim.label_smoothing": "label smoothing", "evaluation.beam": "beam", "train.select": "checkpoint by"},
-}
-
-
 def shared(configs: Sequence[naming.Config]) -> str:
-    """What all runs of a report have, in words: the task, what their models have in common, and keys that have one value."""
+    """What all runs of a report have, in words: the task, the languages, and what their models have in common."""
     first, *others = configs
-    keys = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
-    common = naming.common(configs).split("; ")
-    said = {"model.d_model", "model.ffn"} if naming.shape(first) in common else set()
-    if any(config.get("model.weights") == "dense" for config in configs):
-        said |= {"model.keep"}  # a dense model has no masks
-    words = [f"{word} {keys[name]}" for name, word in _SHARED.items() if keys.get(name) and name not in said]
-    task = [str(keys["task"]).replace("_", " ")] if "task" in keys else []
-    languages = [str(keys.get(f"data.{side}_language") or "") for side in ("source", "target")]
-    pair = [" to ".join(languages)] * (all(languages) and keys.get("task") == "translation")
-    return ", ".join(filter(None, [*task, *pair, *common, *words]))
+    same = {name: str(value) for name, value in first.items() if all(other.get(name) == value for other in others)}
+    languages = [same.get(f"data.{side}_language", "") for side in ("source", "target")]
+    pair = " to ".join(languages) if all(languages) and same.get("task") == "translation" else ""
+    return ", ".join(filter(None, [same.get("task", "").replace("_", " "), pair, *naming.common(configs).split("; ")]))
 
 
 def cost(points: Sequence[Point]) -> list[Sentence]:
     """What is the best model, and what does it cost?"""
     top = best(points)
     if top is None:
-        return [["No run of this test set has finished."]]
-    count = sum(bool(point.values) for point in points)
+        return [["All scores are of models without some of their layers."]]
     first: Sentence = [
         f"{score(top, _unit(top))} by ",
         top,
-        f", the best of {count}. " if count > 1 else ". ",
+        f", the best of {len(points)}. " if len(points) > 1 else ". ",
         f"It {_costs(top)}.",
     ]
     other = smallest(points, top)
@@ -85,23 +71,19 @@ def _costs(point: Point) -> str:
 
 
 def masks(points: Sequence[Point]) -> list[Sentence]:
-    """What do masks cost or gain against dense models, at equal bytes and at equal shape?"""
-    return [_by_bytes(at_equal_bytes(points)), _by_shape(at_equal_shape(points))]
+    """What do masks cost or gain against dense models, at equal bytes and at equal shape? Nothing, where no two can be compared."""
+    return [each for each in (_by_bytes(*at_equal_bytes(points)), _by_shape(at_equal_shape(points))) if each]
 
 
-def _by_bytes(found: EqualBytes) -> Sentence:
-    if not found.pairs:
-        reason = "no dense model has so small a file" if found.smaller else "no model with masks has a file"
-        return [f"At equal bytes: nothing to compare, {reason}."]
-    said = f"At equal bytes: masks are {_tally(found.pairs)}."
-    if count := len(found.smaller):
-        said += f" {counted(count, 'file')} of masks {'is' if count == 1 else 'are'} smaller than every dense file."
-    return [said]
+def _by_bytes(pairs: list[Pair], smaller: list[Point]) -> Sentence:
+    said = [f"At equal bytes: {_tally(pairs)}."] if pairs else []
+    if count := len(smaller):
+        files = f"{counted(count, 'file')} of {_kinds(smaller)}"
+        said.append(f"{files} {'is' if count == 1 else 'are'} smaller than every dense file.")
+    return [" ".join(said)] if said else []
 
 
 def _by_shape(found: list[Pair]) -> Sentence:
-    if not found:
-        return ["At equal shape: nothing to compare, no shape has both masks and a dense model."]
     if len(found) == 1:
         pair = found[0]
         return [
@@ -111,26 +93,32 @@ def _by_shape(found: list[Pair]) -> Sentence:
             pair.dense,
             f": {_BETTER[pair.verdict]}{f'; they also differ in {others}' if (others := ', '.join(pair.others)) else ''}.",
         ]
-    return [f"At equal shape: masks are {_tally(found)}."]
+    return [f"At equal shape: {_tally(found)}."] if found else []
 
 
 def _tally(pairs: Sequence[Pair]) -> str:
-    """How often masks are better and worse, and by how much: `worse at 3 of 5 sizes and about as good at 2 (mean -1.2 BLEU)`."""
+    """How often masks are better and worse, and by how much: `masks are worse in 3 and better in 1 of 4 comparisons`."""
     times = Counter(_BETTER[pair.verdict] for pair in pairs)
     parts = [f"{word} in {count}" for word, count in times.most_common()]
     mean = statistics.fmean(pair.difference.mean for pair in pairs)
-    return f"{' and '.join(parts)} of {len(pairs)} comparisons ({mean:+.3g} {_unit(pairs[0].masks)} on average)"
+    kinds, average = _kinds(pair.masks for pair in pairs), f"{mean:+.3g} {_unit(pairs[0].masks)} on average"
+    return f"{kinds} are {' and '.join(parts)} of {counted(len(pairs), 'comparison')} ({average})"
+
+
+def _kinds(points: Iterable[Point]) -> str:
+    """What the bits of these models are: `masks`, `signs`, or `masks and signs`."""
+    return " and ".join(sorted({kind(point.config).partition(" ")[0] for point in points}))
 
 
 def pairs(points: Sequence[Point]) -> Table:
     """The comparisons behind the second answer."""
-    by_bytes = at_equal_bytes(points)
-    rows = [_row("bytes", pair) for pair in by_bytes.pairs]
-    rows += [["bytes", *_cells(point), "none as small", "", "", "", "", ""] for point in by_bytes.smaller]
+    by_bytes, smaller = at_equal_bytes(points)
+    rows = [_row("bytes", pair) for pair in by_bytes]
+    rows += [["bytes", *_cells(point), "none as small", "", "", "", "", ""] for point in smaller]
     rows += [_row("shape", pair) for pair in at_equal_shape(points)]
     columns = [
         "equal",
-        "with masks",
+        "masks or signs",
         "score",
         "bytes",
         "dense model",
@@ -146,7 +134,7 @@ def pairs(points: Sequence[Point]) -> Table:
         "if it is smaller than 1 BLEU (0.01 of another measure) or than two of its standard deviations. Other differences: those of the "
         "configs that can change a score, but for the keys of masks, of the random weights and of sizes."
     )
-    return Table("Masks against dense models", caption, columns, rows)
+    return Table("Masks and signs against dense models", caption, columns, rows)
 
 
 def _row(what: str, pair: Pair) -> list[str]:

@@ -97,13 +97,13 @@ class CausalLanguageModel(TrainedModel):
         return [_in_one_line(f"{line}{more}") for line, more in zip(lines, self.generate(lines), strict=True)]
 
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        """`nll` in nats per token, `perplexity` per token, bits per byte or character, and the window's `context` and `stride`."""
+        """`nll` in nats per token, `perplexity` per token, bits per byte, and the window's `context` and `stride`."""
         text = stream(split)
         values = check_finite(scores(self.config, self.settings, self._unit, self.prepared, text, title))
-        stride, measure = self.settings.stride, f"bits_per_{self._unit.measure}"
+        stride = self.settings.stride
         log.info(
-            "%s: %.4f %s, perplexity %.4g per token (%s tokens; windows of %s, stride %s)",
-            *(title, values[measure], measure.replace("_", " "), values["perplexity"]),
+            "%s: %.4f bits per byte, perplexity %.4g per token (%s tokens; windows of %s, stride %s)",
+            *(title, values["bits_per_byte"], values["perplexity"]),
             *(f"{number:,}" for number in (len(text.tokens), text.block, stride)),
         )
         return {**values, "tokens": len(text.tokens), "context": text.block, "stride": stride}, {}
@@ -118,7 +118,7 @@ class CausalLanguageModel(TrainedModel):
         if unknown := int((ids == UNK).sum()):
             log.warning(
                 "prompt %d has %s that the training text did not have, and the model reads as unknown",
-                *(number, counted(unknown, "character" if self._unit.measure == "character" else "piece")),
+                *(number, counted(unknown, "piece")),
             )
         if len(ids) > context:
             log.warning(
@@ -166,7 +166,7 @@ def scores(
     between: Callable[[], None] = lambda: None,
     limit: int = 0,
 ) -> dict[str, float]:
-    """`nll` in nats per token, `perplexity` per token, and `bits_per_byte` (or `bits_per_character`) of the text.
+    """`nll` in nats per token, `perplexity` per token, and `bits_per_byte` of the text.
 
     Every token counts once, the first ones too, whose context is short. See `one_layer.tasks.streams.Scorer` for the arguments.
     """
@@ -177,7 +177,7 @@ def scores(
         nll = float(summed(program, variables, batches, between, lambda: bar.update(rows * settings.stride))[0])
     measured = sum(int(unit.sizes[ids].sum()) for ids in Stream(text.tokens[:total], text.block).chunks())
     bits = nll / math.log(2) / max(measured, 1)
-    return {"nll": nll / total, "perplexity": perplexity(nll / total), f"bits_per_{unit.measure}": bits}
+    return {"nll": nll / total, "perplexity": perplexity(nll / total), "bits_per_byte": bits}
 
 
 def _in_one_line(text: str) -> str:

@@ -204,4 +204,4 @@ def test_so_does_stdin(kind, monkeypatch):
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=300))
 def test_no_text_is_refused(text):
-    check_text(text.encode()[:512], "text", read="file")
+    check_text(text.encode()[:512], "text")

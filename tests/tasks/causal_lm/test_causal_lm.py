@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import shutil
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,6 @@ import one_layer
 from one_layer import tickets
 from one_layer.data.special_tokens import EOS
 from one_layer.data.stream import Stream
-from one_layer.data.text.units import unit
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import build
 from one_layer.models.accounting import ticket_size
@@ -148,15 +146,6 @@ def test_a_prompt_that_fits_into_the_context_is_read_whole(model, caplog, length
     with caplog.at_level(logging.WARNING):
         ids = model._prompt(1, prompt)
     assert model._unit.text(ids[ids != EOS]) == prompt[-read:] and len(caplog.messages) == warnings
-
-
-def test_characters_of_a_prompt_that_the_training_text_did_not_have_are_counted(model, caplog):
-    characters = Vocabulary.of_counts(dict.fromkeys("dos ", 1))
-    reads = SimpleNamespace(data=model.data, _unit=unit("characters", characters, None))
-    for prompt, said in (("dos", []), ("dos日本", ["prompt 1 has 2 characters that the training text did not have"])):
-        caplog.clear()
-        CausalLanguageModel._prompt(reads, 1, prompt)
-        assert [line[: len(each)] for line, each in zip(caplog.messages, said, strict=True)] == said
 
 
 def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch):
