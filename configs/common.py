@@ -59,9 +59,6 @@ def _model() -> ConfigDict:
     # or module:Class, a class of your own (examples/own_selection.py)
     model.selection = "magnitude"
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
-    # Masks that add up, for selections magnitude and score: the largest scores have the value coats, the next ones coats - 1, and so on.
-    # keep is the share that is not 0; the values from 1 to coats have equal shares of it. Tickets take the entropy of the values.
-    model.coats = 1
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
     model.score_init = "uniform"  # ±1/√fan_in; or constant (0.5); or constant_noisy, which adds N(0, 1e-4)

@@ -86,8 +86,7 @@ def ticket_bytes(config: ModelConfig) -> int:
     total = 0
     for path, shape in shapes(config).items():
         if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
-            counts = config.supermask.bit_counts(math.prod(shape[-2:]))
-            total += math.prod(shape[:-2]) * sum(-(-count // 8) for count in counts.values())
+            total += math.prod(shape[:-2]) * len(config.supermask.kinds) * -(-math.prod(shape[-2:]) // 8)
         elif path[0] in ("params", "frozen"):
             total += stored_bytes(config.precisions.of(path[-1], shape), shape)
     return total
@@ -96,9 +95,8 @@ def ticket_bytes(config: ModelConfig) -> int:
 def ticket_size(config: ModelConfig) -> tuple[int, int]:
     """The fewest and the most bytes of a ticket, without vocabulary and headers; 0 for the fewest if the scores decide.
 
-    The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. So
-    does each further coat, of the n weights that the coat below keeps. The most: a bit for each of these. Trained and fixed arrays have
-    no code in both, but the precision in which they are trained.
+    The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. The most:
+    a bit for each weight. Trained and fixed arrays have no code in both, but the precision in which they are trained.
     """
     fewest, most = 0.0, ticket_bytes(config)
     if not config.supermask.exact:
@@ -106,10 +104,9 @@ def ticket_size(config: ModelConfig) -> tuple[int, int]:
     for path, shape in shapes(config).items():
         if path[-1] == "scores":
             size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
-            counts = config.supermask.coat_counts(size)
-            for bits, kept in zip(config.supermask.bit_counts(size).values(), counts, strict=True):
-                chosen = math.lgamma(bits + 1) - math.lgamma(kept + 1) - math.lgamma(bits - kept + 1)
-                fewest += masks * (chosen / math.log(2) / 8 - -(-bits // 8))
+            kept = kept_count(size, config.keep)
+            chosen = math.lgamma(size + 1) - math.lgamma(kept + 1) - math.lgamma(size - kept + 1)
+            fewest += masks * (chosen / math.log(2) / 8 - -(-size // 8))
     return most + math.floor(fewest), most
 
 

@@ -50,7 +50,7 @@ _OF_TRAINING = {
 # Keys that decide neither which arrays a model has nor their shapes.
 _FREE = {
     *_OF_TRAINING,
-    *("selection", "keep", "threshold", "dynamic_scale", "coats", "scale_by_keep"),
+    *("selection", "keep", "threshold", "dynamic_scale", "scale_by_keep"),
     *("dtype", "trained_precision", "vector_precision"),
 }
 

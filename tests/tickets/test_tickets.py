@@ -86,7 +86,6 @@ def test_packed_it_holds_a_bit_for_every_masked_weight_and_no_product(case):
     scores = {name.removeprefix("params/"): leaf for name, leaf in flat(variables).items() if name.endswith("/scores")}
     same_numbers(found, without_scores(variables))
     kinds = {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(config.selection, ("mask",))
-    kinds = ("mask", "coat2", "coat3") if config.coats > 1 else kinds
     assert bits.keys() == {name.replace("scores", kind) for name in scores for kind in kinds}
     for name, packed in bits.items():
         layers = {"encoder": (2,), "decoder": (3,)}.get(name.split("/")[0], ())

@@ -18,7 +18,7 @@ const KNOWN = {
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
   init_preset: ["paper", "reference"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
 };
-const MOST_COATS = 16, BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
+const BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
 
 /** What each task's network has: its stacks, its tables and its heads. */
 export const FAMILIES = {
@@ -57,15 +57,14 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   config.exact = ["magnitude", "score"].includes(config.selection);
   config.positionRows = config.positions === "sinusoidal" ? 0 : config.max_positions + 2;
   checkModel(config);
-  const coats = Array.from({ length: config.coats - 1 }, (_, below) => `coat${below + 2}`);
-  config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask", ...coats];
+  config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask"];
   config.stacks = Object.fromEntries(STACKS.map((stack) => [stack, readStack(config, stack)]));
   FAMILIES[task].check(config);
   return config;
 }
 
 /** Whether no matrix has scores, and so a mask. @param {any} config */
-export const keepsAll = (config) => config.exact && config.keep === 1 && config.coats === 1;
+export const keepsAll = (config) => config.exact && config.keep === 1;
 
 function checkModel(c) {
   for (const [key, known] of Object.entries(KNOWN)) checkKnown(`model.${key}`, c[key], known);
@@ -73,12 +72,8 @@ function checkModel(c) {
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
     heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
-    coats: [1, MOST_COATS], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
+    adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
   });
-  refuseIf(
-    c.coats > 1 && !(c.masked && c.exact && !c.dynamic_scale),
-    `model.coats is ${c.coats}, but model.selection=${c.selection}, model.dynamic_scale or a dense model have no coats`,
-  );
   if (c.modern) {
     for (const [key, value] of Object.entries({ norm_position: "pre", activation: "relu", positions: "sinusoidal", bias: false })) {
       refuseIf(c[key] !== value, `model.${key} is ${c[key]}, but model.block is 'modern', which needs ${value}`);

@@ -10,11 +10,14 @@ const LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST
 const whole = (value) => ["int", value], real = (value) => ["float", value], flag = (value) => ["bool", value];
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
 
+/** The values with which keys that are gone did nothing; tickets of earlier versions have them. @type {Record<string, any>} */
+const IDLE = { "model.coats": 1 };
+
 /** @type {Record<string, Record<string, [string, any]>>} */
 export const KEYS = {
   model: {
     d_model: whole(512), ffn: whole(1024), heads: whole(4), encoder_layers: ["int or text", 6], decoder_layers: ["int or text", 6],
-    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), coats: whole(1), threshold: real(0), dynamic_scale: flag(false),
+    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), threshold: real(0), dynamic_scale: flag(false),
     score_init: text("uniform"), gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), norm_epsilon: real(1e-5), bias: follows("bool"),
@@ -54,6 +57,7 @@ export function readSection(section, keys, given) {
   demand(isObject(given) && Object.keys(given).every((key) => /^[a-z0-9_]{1,40}$/.test(key)), `its metadata '${section}' is not a JSON object with short keys`);
   const found = Object.fromEntries(Object.entries(keys).map(([key, [, value]]) => [key, value]));
   for (const [key, value] of Object.entries(given)) {
+    if (Object.hasOwn(IDLE, `${section}.${key}`) && numberOf(value) === IDLE[`${section}.${key}`]) continue;
     if (!Object.hasOwn(keys, key)) throw new Refused(`unknown key ${section}.${key} in the ticket; this page knows ${Object.keys(keys).join(", ")}`);
     if (!isPlain(section, key, value)) throw new Refused(`${section}.${key} is ${shown(value)}: too long or too large for a setting of a ticket`);
     const kinds = keys[key][0].split(" or ");

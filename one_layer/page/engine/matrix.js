@@ -5,8 +5,6 @@
  */
 
 const get = (bits, at) => (bits[at >>> 3] >>> (at & 7)) & 1;
-/** How many times a weight that the mask keeps counts. */
-const counted = (coats, at) => coats.reduce((sum, coat) => sum + get(coat, at), 1);
 
 export class Matrix {
   /**
@@ -34,20 +32,20 @@ export class Matrix {
     return this.values.subarray(first, first + size);
   }
 
-  /** M of a depth in C order: 1, 0 and -1, and with coats also 2 and so on. @returns {Int8Array} */
+  /** M of a depth in C order: 1, 0 and -1. @returns {Int8Array} */
   entries(depth = 0) {
     const size = this.rows * this.columns, found = new Int8Array(size).fill(1);
     if (this.mask === null) return found;
-    const { bits, signs, coats } = this.#packed(depth);
-    for (let k = 0; k < size; k++) found[k] = (bits ? get(bits, k) : 1) * (signs && get(signs, k) ? -1 : 1) * counted(coats, k);
+    const { bits, signs } = this.#packed(depth);
+    for (let k = 0; k < size; k++) found[k] = (bits ? get(bits, k) : 1) * (signs && get(signs, k) ? -1 : 1);
     return found;
   }
 
-  /** The bits of a depth's mask, of its signs and of its further coats, as far as it has them. */
+  /** The bits of a depth's mask and of its signs, as far as it has them. */
   #packed(depth) {
-    const { mask, sign, coats, layers } = this.mask ?? { mask: null, sign: null, coats: [], layers: null }, bytes = Math.ceil((this.rows * this.columns) / 8);
+    const { mask, sign, layers } = this.mask ?? { mask: null, sign: null, layers: null }, bytes = Math.ceil((this.rows * this.columns) / 8);
     const own = (all) => all && all.subarray((layers === null ? 0 : depth) * bytes).subarray(0, bytes);
-    return { bits: own(mask), signs: own(sign), coats: coats.map(own) };
+    return { bits: own(mask), signs: own(sign) };
   }
 
   /**
@@ -67,12 +65,12 @@ export class Matrix {
       return found;
     }
     const [ofRow, ofColumn, adapterIn, adapterOut] = this.beside;
-    const { bits, signs, coats } = this.#packed(depth);
+    const { bits, signs } = this.#packed(depth);
     const factors = this.rescaled && bits ? this.#factors(bits) : null;
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k++) {
         if (bits && !get(bits, k)) continue;
-        const value = signs && get(signs, k) ? -weights[k] : coats.length ? Math.fround(weights[k] * counted(coats, k)) : weights[k];
+        const value = signs && get(signs, k) ? -weights[k] : weights[k];
         const scaled = factors ? Math.fround(value * factors[this.isTable ? column : row]) : value;
         const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
         found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;
