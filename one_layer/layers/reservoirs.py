@@ -86,18 +86,17 @@ def _states(
 
 
 class Convolution(nn.Module):
-    """A lightweight or dynamic convolution (Wu et al. 2019, arXiv 1901.10430, sections 3 and 4, with the module of figure 2).
+    """A dynamic convolution (Wu et al. 2019, arXiv 1901.10430, sections 3 and 4, with the module of figure 2).
 
     A projection to 2 d and a gated linear unit, then one kernel of `width` positions for each of `heads` groups of channels, normalised
-    by a softmax over its positions, then a projection. The kernel is fixed (`lightweight`), or made of the token at its place by a
-    projection (`dynamic`). It reaches to both sides, or to the past alone. Pads are zeros.
+    by a softmax over its positions, then a projection. The kernel is made of the token at its place by a projection. It reaches to both
+    sides, or to the past alone. Pads are zeros.
     """
 
     kind: str
     mask: Supermask
     dtype: str
     heads: int
-    convolution: str
     width: int
     both_ways: bool
 
@@ -108,16 +107,11 @@ class Convolution(nn.Module):
         """`real` is false at pads. With `stepping`, x has one position of every beam; `cache/state` has the width - 1 before it."""
         project = partial(Projection, kind=self.kind, mask=self.mask, bias=False, dtype=self.dtype)
         gated = nn.glu(project(2 * x.shape[-1], name="in")(x)) * real[..., None]
-        if self.convolution == "dynamic":
-            kernels = project(self.heads * self.width, name="kernels")(gated).reshape(*x.shape[:2], self.heads, -1)
-            subscripts = "...khc,...hk->...hc"
-        else:
-            kernels = Matrix((self.heads, self.width), self.kind, self.mask, name="kernels")()
-            subscripts = "...khc,hk->...hc"
+        kernels = project(self.heads * self.width, name="kernels")(gated).reshape(*x.shape[:2], self.heads, -1)
         weights = jax.nn.softmax(kernels.astype(jnp.float32)).astype(self.dtype)
         window = self._step(gated) if stepping else self._windows(gated)
         window = window.reshape(*window.shape[:-1], self.heads, -1)
-        mixed = product(subscripts, window, weights, self.dtype)
+        mixed = product("...khc,...hk->...hc", window, weights, self.dtype)
         return project(x.shape[-1], name="out")(mixed.reshape(x.shape))
 
     def _windows(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length width d"]:

@@ -48,8 +48,8 @@ class LayerSettings:
     that the layer computes in.
 
     `block` says what the layer is made of: a `transformer` layer has attention and a feed-forward network. Reservoirs may be another
-    block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv` with the `convolution` `lightweight` or `dynamic` over
-    `width` positions. `both_ways`: a `gru` or `conv` also sees later positions.
+    block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv`, a convolution over `width` positions. `both_ways`: a `gru` or
+    `conv` also sees later positions.
 
     `modern`: attention to itself has rotary positions (with `rotary_base`), and the feed-forward network is SwiGLU (Shazeer 2020,
     arXiv 2002.05202): (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
@@ -70,7 +70,6 @@ class LayerSettings:
     dtype: str = "float32"
     norm_position: str = "post"
     block: str = "transformer"
-    convolution: str = "dynamic"
     width: int = 7
     both_ways: bool = True
     modern: bool = False

@@ -24,7 +24,7 @@ from one_layer.models.keys import ModelKeys
 from one_layer.system.errors import UserError
 
 # All other settings of a layer are the model's, and have the same names.
-_OWN = ("kind", "mask", "block", "convolution", "width", "both_ways")
+_OWN = ("kind", "mask", "block", "width", "both_ways")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,6 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
         bias=False,
         norm="rms_plain" if config.modern else "plain",
         block=config.reservoir,
-        convolution=config.reservoir_conv,
         width=config.reservoir_width,
         both_ways=both_ways,
     )

@@ -127,10 +127,7 @@ class _Layer:
             for factors in (query + key, (query or key) + value):  # of queries and keys, and of weights and values
                 self._between(2 * self.rows * own * keys * s.d_model, factors)
         if name == "kernels":
-            dynamic = s.convolution == "dynamic"
-            self._between(2 * self.rows * own * s.width * s.d_model, self.below * (1 + dynamic))
-            if not dynamic:
-                return
+            self._between(2 * self.rows * own * s.width * s.d_model, 2 * self.below)
         reaches = self.encoded if of_source else self._start if name in self._alike else self.below
         products = 2 * self.rows * (self.length["encoder"] if of_source else own) * part.shape[0] * part.shape[1]
         self.forward += products

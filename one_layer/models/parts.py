@@ -108,6 +108,5 @@ def _of_layer(config: ModelConfig, stack: str, group: Group) -> Iterator[tuple[P
                     yield ("gru", f"{direction}_{gate}_{side}"), f"gru/{direction}/{gate}/{side}", (rows, width)
     if s.block == "conv":
         yield ("conv", "in"), "conv/in", (d, 2 * d)
-        dynamic = s.convolution == "dynamic"
-        yield ("conv", "kernels"), "conv/kernels", (d, s.heads * s.width) if dynamic else (s.heads, s.width)
+        yield ("conv", "kernels"), "conv/kernels", (d, s.heads * s.width)
         yield ("conv", "out"), "conv/out", (d, d)

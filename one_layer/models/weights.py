@@ -134,7 +134,7 @@ def roles(config: ModelConfig) -> dict[Path, str]:
 def _recipe(config: ModelConfig, part: Part) -> Recipe:
     if part.group:
         layers = None if part.group.one_weight else drawn_layers(part.group.numbers)
-        return Recipe(part.role, part.shape, *_scheme(config, part, part.group.layer.convolution), layers=layers)
+        return Recipe(part.role, part.shape, *_scheme(config, part), layers=layers)
     if not part.path[-1].endswith("embedding"):
         return Recipe(part.role, part.shape, "xavier_uniform")
     if part.kind == "trained" or not config.masked:
@@ -145,13 +145,11 @@ def _recipe(config: ModelConfig, part: Part) -> Recipe:
     return Recipe(part.role, part.shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
 
 
-def _scheme(config: ModelConfig, part: Part, convolution: str) -> tuple[str, float]:
+def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
     """Scheme and scale of a matrix of a layer."""
     name = part.path[-1]
     if part.kind == "fixed":
-        # The kernels of a lightweight convolution are no projection; the code of Wu et al. 2019 draws them so.
-        kernels = name == "kernels" and convolution == "lightweight"
-        return ("xavier_uniform" if kernels else ORTHOGONAL), 1.0
+        return ORTHOGONAL, 1.0
     masked = part.kind == "masked"
     if config.init_attention != "scheme" or not masked:
         scheme = "xavier_constant" if masked and config.init_attention == "xavier_constant" else "xavier_uniform"

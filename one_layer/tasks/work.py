@@ -55,7 +55,7 @@ def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Wo
 class _Convolutions(NamedTuple):
     """What the convolutions of a stack add for one token, or for one beam: numbers, and multiplications.
 
-    `window`: the positions that a kernel covers and, if each token has kernels of its own, these, in one layer at a time.
+    `window`: the positions that a kernel covers and the kernels of each token, in one layer at a time.
     `states`: what all layers keep between two steps of decoding (see `one_layer.layers.reservoirs.empty_state`).
     """
 
@@ -68,7 +68,5 @@ class _Convolutions(NamedTuple):
         settings = config.stack(stack)
         blocks = Counter(settings.group(letter).layer.block for letter in settings.pattern)
         layers, width = blocks["conv"], config.reservoir_width
-        # Lightweight kernels are the same for all tokens.
-        kernels = config.heads if config.reservoir_conv == "dynamic" else 0
-        each = width * (config.d_model + kernels)
+        each = width * (config.d_model + config.heads)
         return cls(each if layers else 0, layers * (width - 1) * config.d_model, layers * each)

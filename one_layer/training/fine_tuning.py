@@ -41,7 +41,7 @@ _SAME = (
     *("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions"),
     "rotary_base",
 )
-_SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
+_SAME_RESERVOIRS = ("reservoir", "reservoir_width")
 # Keys that change nothing of what arrays compute after training.
 _OF_TRAINING = {
     *("score_init", "remat", "layerdrop"),

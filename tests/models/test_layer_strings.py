@@ -31,7 +31,7 @@ KINDS = [
     {"reservoir": "ffn", "norm_position": "pre"},
     {"reservoir": "gru"},
     {"reservoir": "conv", "reservoir_width": 3},
-    {"reservoir": "conv", "reservoir_width": 5, "reservoir_conv": "lightweight", "norm_position": "pre"},
+    {"reservoir": "conv", "reservoir_width": 5, "norm_position": "pre"},
 ]
 X = jnp.asarray(np.random.default_rng(0).standard_normal((2, 6, 8)), jnp.float32)
 REAL = np.array([[1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1]], bool)
@@ -257,7 +257,6 @@ COUNTED = [
     {"encoder_layers": 2, "decoder_layers": 2},
     {"encoder_layers": "LRL", "decoder_layers": "RL"},
     {"encoder_layers": "LRL", "reservoir": "ffn"},
-    {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_conv": "lightweight"},
     {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_width": 3},
     {"encoder_layers": "LRL", "reservoir": "gru"},
     {"encoder_layers": "LRRL", "reservoir": "transformer", "backskip": "identity"},

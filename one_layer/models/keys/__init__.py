@@ -31,7 +31,6 @@ class ModelKeys(TableKeys):
     """
 
     reservoir: str = one_of(*BLOCKS)
-    reservoir_conv: str = one_of("dynamic", "lightweight")
     reservoir_width: int = 7
     backskip: str = "off"
     dtype: str = one_of("float32", "bfloat16")

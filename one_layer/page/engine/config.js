@@ -14,7 +14,7 @@ const KNOWN = {
   score_init: ["uniform", "constant", "constant_noisy"], gains: ["none", "rows", "columns", "both"], embedding: ["masked", "frozen", "trained"],
   embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu", "gelu_tanh"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
-  reservoir_conv: ["lightweight", "dynamic"], dtype: ["float32", "bfloat16"],
+  dtype: ["float32", "bfloat16"],
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
   init_preset: ["paper", "reference"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
 };

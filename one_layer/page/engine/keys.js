@@ -11,7 +11,7 @@ const whole = (value) => ["int", value], real = (value) => ["float", value], fla
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
 
 /** The values with which keys that are gone did nothing; tickets of earlier versions have them. @type {Record<string, any>} */
-const IDLE = { "model.coats": 1 };
+const IDLE = { "model.coats": 1, "model.reservoir_conv": "dynamic" };
 
 /** @type {Record<string, Record<string, [string, any]>>} */
 export const KEYS = {
@@ -21,7 +21,7 @@ export const KEYS = {
     score_init: text("uniform"), gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), norm_epsilon: real(1e-5), bias: follows("bool"),
-    share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"), reservoir_conv: text("dynamic"),
+    share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"),
     reservoir_width: whole(7), layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
     activation_dropout: real(0), head_dropout: real(0), dtype: text("float32"), trained_precision: text("float32"), vector_precision: text("float32"),
     remat: flag(false), init_preset: text("paper"), init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),

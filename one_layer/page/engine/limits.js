@@ -67,6 +67,6 @@ function searchWork(c, tokens, beam, longest) {
 function convolutions(c, stack) {
   const { pattern, groups } = c.stacks[stack], convolved = groups.filter(({ layer }) => layer.block === "conv").map(({ letter }) => letter);
   const layers = [...pattern].filter((letter) => convolved.includes(letter)).length, width = c.reservoir_width;
-  const each = width * (c.d_model + (c.reservoir_conv === "dynamic" ? c.heads : 0));
+  const each = width * (c.d_model + c.heads);
   return { window: layers ? each : 0, states: layers * (width - 1) * c.d_model, operations: layers * each };
 }

@@ -93,8 +93,7 @@ function matricesOf(config, stack, layer) {
     }
   }
   if (layer.block === "conv") {
-    const width = config.heads * config.reservoir_width;
-    found.push(["conv/in", [d, 2 * d]], ["conv/kernels", config.reservoir_conv === "dynamic" ? [d, width] : [config.heads, config.reservoir_width]], ["conv/out", [d, d]]);
+    found.push(["conv/in", [d, 2 * d]], ["conv/kernels", [d, config.heads * config.reservoir_width]], ["conv/out", [d, d]]);
   }
   return found;
 }

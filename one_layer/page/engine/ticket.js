@@ -35,7 +35,7 @@ export function openTicket(bytes, draws = new Map()) {
   const parts = partsOf(config);
   if (!parts.some(({ collection }) => collection === "params")) throw new Refused("model.keep is 1, so there are no masks and nothing was trained");
   checkSize(parts, file);
-  const recipes = readRecipes(metadata, parts, config.reservoir_conv === "lightweight");
+  const recipes = readRecipes(metadata, parts);
   checkDrawing([...recipes.values()]);
   const { assets, used } = readText(file, config, settings);
   const masks = new Map(), arrays = new Map();
@@ -104,7 +104,7 @@ function checkSize(parts, file) {
 }
 
 /** @returns {Map<string, import("./random.js").Recipe>} by role */
-function readRecipes(metadata, parts, lightweight) {
+function readRecipes(metadata, parts) {
   const entries = readJson(metadata, "random"), found = new Map();
   const shapes = new Map(parts.filter(({ collection }) => collection === "random").map(({ role, shape }) => [role, shape]));
   demand(Array.isArray(entries), "its metadata 'random' are not a list of recipes");
@@ -114,7 +114,7 @@ function readRecipes(metadata, parts, lightweight) {
     demand(wanted !== undefined && !found.has(role), `its metadata 'random' have ${shown(role)} twice, or its model has no such matrix`);
     const whole = layers === null ? shape : [Array.isArray(layers) ? layers.length : layers, ...shape];
     demand(whole.join() === wanted.join(), `its recipe makes ${role} [${whole}], but its model has [${wanted}]`);
-    const reservoir = /^(encoder|decoder)\/reservoir\//.test(role) && !(lightweight && role.endsWith("/conv/kernels"));
+    const reservoir = /^(encoder|decoder)\/reservoir\//.test(role);
     demand(scheme !== "orthogonal" || reservoir, `its recipe of ${role} has the scheme orthogonal, which is one of reservoirs`);
     const inside = (entry.fan_in ?? 1) >= 1 && (entry.zero_row ?? 0) >= 0 && (entry.zero_row ?? 0) < shape[0];
     demand(inside, `its recipe of ${role} has an impossible fan_in or zero_row`);
