@@ -108,8 +108,7 @@ def _model() -> ConfigDict:
     model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep); off with dynamic_scale
     # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
     # updated), S (the shared random layer under a mask of its own), for instance LRLRL. 4L+3R puts 3 reservoirs between 4 layers: LRLRLRL.
-    # A number stands for L in a dense model and for S in a masked one. A lower-case letter is a layer that is left out: LlLl. A trained
-    # model may be scored, used and exported without some of its layers.
+    # A number stands for L in a dense model and for S in a masked one.
     model.encoder_layers = FieldReference(6, field_type=object)
     model.decoder_layers = FieldReference(6, field_type=object)
     # modern: RMSNorm, rotary positions, SwiGLU (a third matrix of model.ffn) and no biases; it needs model.norm_position=pre.

@@ -120,8 +120,7 @@ class TicketReader:
         return rows[..., :count].reshape(*bits.shape[:-1], *shape)
 
     def _drawn(self, entry: dict[str, Any]) -> np.ndarray:
-        numbers = entry["layers"] if isinstance(entry["layers"], list) else range(entry["layers"] or 0)
-        roles = [f"{entry['role']}#{layer}" for layer in numbers] or [entry["role"]]
+        roles = [f"{entry['role']}#{layer}" for layer in range(entry["layers"] or 0)] or [entry["role"]]
         matrices = np.stack([self._matrix(role, entry) for role in roles])
         if entry["zero_row"] is not None:
             matrices[:, entry["zero_row"]] = 0

@@ -51,7 +51,6 @@ CASES = {
     "shared table": {"keep": 0.45, "shared_embedding": True, "source_vocab": 6},
     "trained besides": {"norm": "affine", "bias": True, "share_norm_scale": True, "embedding": "trained"},
     "frozen": {"norm": "frozen", "embedding": "frozen", "init_scheme": "xavier_normal"},
-    "layers left out": {"weights": "multi_layer", "encoder_layers": "sSsS", "decoder_layers": "SsSS"},
     "from elsewhere": {"embedding_path": "vectors.txt"},
     "no mask": {"keep": 1.0, "norm": "affine"},
     "dense": {"weights": "dense", "embedding": None, "norm": None, "bias": None},

@@ -17,7 +17,6 @@ from functools import cached_property
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.groups import Group, StackSettings
-from one_layer.layers.pattern import numbers_of
 from one_layer.layers.settings import LayerSettings
 from one_layer.models.families import Family, family_named
 from one_layer.models.keys import ModelKeys
@@ -77,7 +76,7 @@ def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
                 letter,
                 name,
                 _layer(config, letter, stack),
-                numbers_of(config.strings[stack], letter),
+                pattern.count(letter),
                 one_weight=shares and config.sharing == "weights",
                 one_mask=shares and config.sharing == "masks",
                 shared_params=shares
@@ -93,7 +92,6 @@ def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
         backskip=config.backskip,
         freezing=config.freezing,
         name=stack,
-        numbers=tuple(number for number, letter in enumerate(config.strings[stack], 1) if letter.isupper()),
         beside=config.beside,
     )
 

@@ -53,7 +53,8 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             group.letter: [p for p in matrices(config) if p.path[0] == stack and p.group == group]
             for group in settings.groups
         }
-        for number, letter, recomputed in zip(settings.numbers, settings.pattern, settings.recomputed, strict=True):
+        layers = zip(settings.pattern, settings.recomputed, strict=True)
+        for number, (letter, recomputed) in enumerate(layers, 1):
             group = settings.group(letter)
             trained = [_trains(config, group, part, number) for part in parts[letter]]
             skipped = letter == "R" and settings.backskip != "off"

@@ -68,7 +68,7 @@ def norms(config: ModelConfig) -> Iterator[NormPart]:
         if head.norm:
             yield NormPart((f"{head.name}_norm", "layer_norm"), f"{head.role}/norm", "affine", head.shape[1])
     for stack, group in _groups(config):
-        kind, block, layers = group.layer.norm, group.layer.block, (len(group.numbers),)
+        kind, block, layers = group.layer.norm, group.layer.block, (group.count,)
         scale = () if config.share_norm_scale and group.shared_params and kind in ("affine", "rms") else layers
         for name in (*config.network_family.attentions(stack), "ffn") if block == "transformer" else (block,):
             path, role = (stack, group.name, f"{name}_norm", "layer_norm"), f"{_prefix(stack, group)}/{name}/norm"

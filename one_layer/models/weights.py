@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
-from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
+from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.trees import unflatten_dict
@@ -100,7 +100,7 @@ def _parts(config: ModelConfig) -> Mapping[Path, Recipe | _Constant]:
             found["random", *path, "kernel"] = recipe
         if leaf == "scores":
             found["params", *path, "scores"] = _scores(config, part, recipe)
-        layers = (len(part.group.numbers),) if part.group else ()
+        layers = (part.group.count,) if part.group else ()
         if part.bias:
             found["params", *path, "bias"] = _Constant((*layers, part.shape[1]), 0.0)
         if part.main:
@@ -133,7 +133,7 @@ def roles(config: ModelConfig) -> dict[Path, str]:
 
 def _recipe(config: ModelConfig, part: Part) -> Recipe:
     if part.group:
-        layers = None if part.group.one_weight else drawn_layers(part.group.numbers)
+        layers = None if part.group.one_weight else part.group.count
         return Recipe(part.role, part.shape, *_scheme(config, part), layers=layers)
     if not part.path[-1].endswith("embedding"):
         return Recipe(part.role, part.shape, "xavier_uniform")
@@ -183,7 +183,7 @@ def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe | _Consta
 
     U(±1/√fan_in) is Kaiming uniform with a = √5, which has 1/√6 of the usual bound.
     """
-    layers = drawn_layers(part.group.numbers) if part.group and config.sharing != "masks" else None
+    layers = part.group.count if part.group and config.sharing != "masks" else None
     role = f"{recipe.role}/scores"
     if config.score_init == "uniform":
         scale = math.sqrt(1 / 6)
@@ -195,13 +195,11 @@ def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe | _Consta
 def _beside(config: ModelConfig, part: Part) -> dict[str, Recipe | _Constant]:
     """What is trained beside the mask of a layer's matrix, with the layer axis first: gains of 1, and adapters whose products are 0."""
     assert part.group
-    numbers, rank = part.group.numbers, config.adapter_rank
+    count, rank = part.group.count, config.adapter_rank
     sizes = dict(zip(GAINS["both"], part.shape, strict=True))
-    found: dict[str, Recipe | _Constant] = {
-        name: _Constant((len(numbers), sizes[name]), 1.0) for name in GAINS[config.gains]
-    }
+    found: dict[str, Recipe | _Constant] = {name: _Constant((count, sizes[name]), 1.0) for name in GAINS[config.gains]}
     if rank:
         shape = (rank, part.shape[0])
-        found[ADAPTER_IN] = Recipe(f"{part.role}/adapter", shape, "normal", layers=drawn_layers(numbers))
-        found[ADAPTER_OUT] = _Constant((len(numbers), rank, part.shape[1]), 0.0)
+        found[ADAPTER_IN] = Recipe(f"{part.role}/adapter", shape, "normal", layers=count)
+        found[ADAPTER_OUT] = _Constant((count, rank, part.shape[1]), 0.0)
     return found

@@ -210,10 +210,7 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
 
 
 def _fixed(model: ModelConfig, seed: int) -> dict[ArrayPath, tuple[Any, ...]]:
-    """What decides each matrix that is not trained, by the path of its module: its collection and, if it is drawn, its recipe and the seed.
-
-    The scores of layers that are left out (small letters) are not taken over, so the recipe says which layers there are.
-    """
+    """What decides each matrix that is not trained, by its module's path: its collection and, if it is drawn, its recipe and the seed."""
     drawn = recipes(model)
     known = {path[1:-1]: path[0] for path in shapes(model) if path[0] in ("random", "frozen") and path[-1] == "kernel"}
     return {module: (kind, drawn[module], seed) if kind == "random" else (kind,) for module, kind in known.items()}

@@ -312,7 +312,7 @@ def test_operations_are_those_of_the_program(changes):
     assert update_flops(config, *SOURCE.shape, TARGET.shape[1]) == products(needed)
 
 
-@pytest.mark.parametrize(("layers", "left_out"), [(1, 0.0), ("LlLL", 0.4), ("Ll", 0.0)])
+@pytest.mark.parametrize(("layers", "left_out"), [(1, 0.0), ("LL", 0.4)])
 def test_layerdrop_never_leaves_out_the_only_layer_of_a_stack(layers, left_out):
     """A decoder without its only layer would translate without its source."""
     config = model(encoder_layers=3, decoder_layers=layers, layerdrop=0.4)

@@ -48,7 +48,6 @@ CLASSIFIER = settings_of(
 LARGEST = {"optim": {"clip": 10**18, "lr": None, "freeze": "a" * 2**16}, "train": {"updates": 2**31 - 1}}
 CASES = {
     "translation": PLAIN,
-    "layers left out": settings_of(config=CONFIG.replace(weights="multi_layer", decoder_layers="SsSS")),
     "classification": CLASSIFIER,
     "made of": MADE_OF,
     "the largest numbers of training": dataclasses.replace(PLAIN, training=LARGEST, step=2**40),

@@ -135,7 +135,7 @@ def test_another_program_reads_every_weight_mask_array_and_word(case):
     [
         {"weights": "dense", "encoder_layers": "LRL", "decoder_layers": "RLR", "reservoir": "gru", "bias": True},
         {"encoder_layers": "SRS", "decoder_layers": "SRLS", "reservoir": "conv"},
-        {"encoder_layers": "SRRS", "decoder_layers": "SrSR", "reservoir": "ffn", "norm": "affine"},
+        {"encoder_layers": "SRRS", "decoder_layers": "SSR", "reservoir": "ffn", "norm": "affine"},
         {"norm_position": "pre", "norm": "affine", "encoder_layers": "SR"},
         {"norm_position": "pre", "block": "modern", "heads": 3},
     ],

@@ -163,16 +163,6 @@ def test_reservoirs_must_be_of_one_kind_only_if_both_models_have_them(tiny_run):
         fine_tuning._check_keys(mixed, reservoirs)
 
 
-def test_layers_of_their_own_that_are_left_out_must_be_the_same(tiny_run):
-    model = source_of(tuned(tiny_run))
-    own = {"weights": "multi_layer", "sharing": "none", "encoder_layers": "SsS"}
-    changed = dataclasses.replace(model, config=model.config.replace(**own))
-    run = {f"model.{key}": value for key, value in own.items()}
-    fine_tuning._check_fixed(tuned(tiny_run, run), changed)
-    with pytest.raises(UserError, match=r"are others than .* model\.encoder_layers is 'SSs' and 'SsS' there"):
-        fine_tuning._check_fixed(tuned(tiny_run, {**run, "model.encoder_layers": "SSs"}), changed)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -58,7 +58,7 @@ class ModelKeys(TableKeys):
             f"train.backskip is {self.backskip!r:.200}; known are off, identity and policy",
         )
         refuse_if(
-            self.backskip != "off" and not any("R" in string.upper() for string in self.strings.values()),
+            self.backskip != "off" and not any("R" in string for string in self.strings.values()),
             f"train.backskip is {self.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
             "(R); give a layer string with R, or train.backskip=off",
         )

@@ -1,6 +1,6 @@
 /** The settings of a model, resolved and checked: `one_layer.models.keys`, `.layers` and `.families`, as far as a ticket needs them. */
 import { KEYS, checkBounds, checkKnown, readSection } from "./keys.js";
-import { expand, numbersOf } from "./pattern.js";
+import { expand } from "./pattern.js";
 import { SCHEMES } from "./random.js";
 import { Refused } from "./refused.js";
 
@@ -30,7 +30,7 @@ export const FAMILIES = {
 
 /**
  * @typedef {{kind: "masked" | "trained" | "fixed", bias: boolean, norm: string, block: string, bothWays: boolean}} LayerSettings
- * @typedef {{letter: string, name: string, layer: LayerSettings, count: number, numbers: number[], oneWeight: boolean, oneMask: boolean,
+ * @typedef {{letter: string, name: string, layer: LayerSettings, count: number, oneWeight: boolean, oneMask: boolean,
  *   sharedParams: boolean}} Group the layers of one letter in a stack
  * @typedef {{pattern: string, groups: Group[]}} Stack
  */
@@ -110,9 +110,8 @@ export function refuseIf(wrong, problem) {
 
 /** @returns {Stack} */
 function readStack(config, stack) {
-  const string = expand(`${stack}_layers`, config[`${stack}_layers`], config.masked ? "S" : "L");
-  refuseIf(string.length > DEEPEST, `model.${stack}_layers has ${string.length} letters; it must have at most ${DEEPEST}`);
-  const pattern = string.replace(/[^A-Z]/g, "");
+  const pattern = expand(`${stack}_layers`, config[`${stack}_layers`], config.masked ? "S" : "L");
+  refuseIf(pattern.length > DEEPEST, `model.${stack}_layers has ${pattern.length} letters; it must have at most ${DEEPEST}`);
   refuseIf(pattern.includes("S") && !config.masked, `model.${stack}_layers has S, but model.weights is 'dense', which has no masks`);
   const groups = [...new Set(pattern)].sort().map((letter) => {
     const main = letter === (config.masked ? "S" : "L");
@@ -121,7 +120,6 @@ function readStack(config, stack) {
       name: main ? "layers" : { L: "trained", R: "reservoir" }[letter],
       layer: layerOf(config, letter, main, stack),
       count: pattern.split(letter).length - 1,
-      numbers: numbersOf(string, letter),
       oneWeight: main && config.sharing === "weights",
       oneMask: main && config.sharing === "masks",
       sharedParams: main && (config.sharing === "masks" || config.share_norm_scale),

@@ -24,7 +24,7 @@ export function checkWork(task, config, data, evaluation) {
 
 /** Throws `Refused` for orthogonal matrices that would take long to draw. @param {import("./random.js").Recipe[]} recipes */
 export function checkDrawing(recipes) {
-  const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (Array.isArray(layers) ? layers.length : (layers ?? 1));
+  const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (layers ?? 1);
   for (const { scheme, shape } of recipes) {
     if (scheme === "orthogonal" && Math.max(...shape) > MOST_ROWS) throw new Refused(`an orthogonal matrix of ${shape.join(" x ")} has more than ${MOST_ROWS} rows or columns`);
   }

@@ -3,8 +3,7 @@ import { keepsAll } from "./config.js";
 
 /**
  * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
- * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[], numbers?: number[] | null}} Part
- *   `numbers`, of scores: of the layers, if each has a random matrix of its own
+ * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[]}} Part
  * @typedef {import("./config.js").Group} Group
  */
 

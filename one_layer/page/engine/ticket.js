@@ -112,7 +112,7 @@ function readRecipes(metadata, parts) {
     checkRecipe(entry);
     const { role, shape, layers, scheme } = entry, wanted = shapes.get(role);
     demand(wanted !== undefined && !found.has(role), `its metadata 'random' have ${shown(role)} twice, or its model has no such matrix`);
-    const whole = layers === null ? shape : [Array.isArray(layers) ? layers.length : layers, ...shape];
+    const whole = layers === null ? shape : [layers, ...shape];
     demand(whole.join() === wanted.join(), `its recipe makes ${role} [${whole}], but its model has [${wanted}]`);
     const reservoir = /^(encoder|decoder)\/reservoir\//.test(role);
     demand(scheme !== "orthogonal" || reservoir, `its recipe of ${role} has the scheme orthogonal, which is one of reservoirs`);
@@ -128,7 +128,7 @@ function checkRecipe(entry) {
   const { role, shape, scheme, scale, fan_in: fanIn, layers, zero_row: row } = entry;
   const wholes = (list) => Array.isArray(list) && list.every(Number.isInteger), wholeOrNull = (n) => n === null || Number.isInteger(n);
   const typed = [role, scheme].every((text) => typeof text === "string") && wholes(shape) && typeof numberOf(scale) === "number";
-  demand(typed && [fanIn, row].every(wholeOrNull) && (wholes(layers) || wholeOrNull(layers)), "its metadata 'random' have a value of another type");
+  demand(typed && [fanIn, row, layers].every(wholeOrNull), "its metadata 'random' have a value of another type");
   demand(SCHEMES.includes(scheme), `its recipes have the scheme ${shown(scheme)}; known are ${SCHEMES.join(", ")}`);
 }
 
