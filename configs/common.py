@@ -118,7 +118,6 @@ def _model() -> ConfigDict:
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
     # What a reservoir is: transformer (a whole layer), ffn, gru or conv. gru and conv read both sides, but the past alone in decoders.
     model.reservoir = "transformer"
-    model.reservoir_width = 7  # positions that a kernel of conv covers
     # In training, the probability that a layer is left out for a whole batch. The only layer of a stack always stays.
     model.layerdrop = 0.0
     return model

@@ -23,7 +23,7 @@ from one_layer.models.keys import ModelKeys
 from one_layer.system.errors import UserError
 
 # All other settings of a layer are the model's, and have the same names.
-_OWN = ("kind", "mask", "block", "width", "both_ways")
+_OWN = ("kind", "mask", "block", "both_ways")
 
 
 @dataclass(frozen=True)
@@ -109,16 +109,11 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
         norm = "rms" if config.modern else "affine"
         return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
     both_ways = stack == "encoder"  # a decoder must not see later tokens
-    if config.reservoir == "conv" and both_ways and config.reservoir_width % 2 == 0:
-        raise UserError(
-            f"model.reservoir_width is {config.reservoir_width}; it must be odd where a convolution sees both sides"
-        )
     return dataclasses.replace(
         main,
         kind="fixed",
         bias=False,
         norm="rms_plain" if config.modern else "plain",
         block=config.reservoir,
-        width=config.reservoir_width,
         both_ways=both_ways,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from one_layer.layers.groups import Group
-from one_layer.layers.settings import DIRECTIONS, GATES
+from one_layer.layers.settings import DIRECTIONS, GATES, WIDTH
 from one_layer.models.config import ModelConfig
 
 Path = tuple[str, ...]
@@ -108,5 +108,5 @@ def _of_layer(config: ModelConfig, stack: str, group: Group) -> Iterator[tuple[P
                     yield ("gru", f"{direction}_{gate}_{side}"), f"gru/{direction}/{gate}/{side}", (rows, width)
     if s.block == "conv":
         yield ("conv", "in"), "conv/in", (d, 2 * d)
-        yield ("conv", "kernels"), "conv/kernels", (d, s.heads * s.width)
+        yield ("conv", "kernels"), "conv/kernels", (d, s.heads * WIDTH)
         yield ("conv", "out"), "conv/out", (d, d)

@@ -30,7 +30,7 @@ LATER = {
     **{"data.block": 512, "data.delimiter": ",", "data.mask_share": 0.15, "data.unit": "bytes"},
     **{**IDLE, "data.teacher_mix": "translations"},
     **{"model.block": "paper", "model.norm_position": "post", "model.norm_epsilon": 1e-5, "model.rotary_base": 10000.0},
-    **{"model.reservoir": "transformer", "model.reservoir_width": 7},
+    **{"model.reservoir": "transformer"},
     **{"model.gains": "none"},
     **{"model.score_constant": 0.5, "model.reservoir_direction": "auto", "model.init_qk_gain": 1.0},
     **{"model.trained_precision": "float32", "model.vector_precision": "float32", "optim.moments": "float32"},

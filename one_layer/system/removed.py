@@ -9,7 +9,7 @@ from one_layer.system.errors import UserError
 
 # Each with the last version that reads it.
 REMOVED = {
-    **dict.fromkeys(("model.coats", "model.reservoir_conv"), "0.7.0"),
+    **dict.fromkeys(("model.coats", "model.reservoir_conv", "model.reservoir_width"), "0.7.0"),
     **dict.fromkeys(("train.keep_best", "train.distil_temperature", "train.distil_top_k"), "0.5.0"),
     **dict.fromkeys(("data.min_count", "data.teacher_beam", "evaluation.candidates"), "0.5.0"),
     **dict.fromkeys(
@@ -24,7 +24,10 @@ REMOVED = {
     ),
 }
 # The values with which such keys did nothing; tickets of the versions that had them give all their keys.
-IDLE = {"data.min_count": 1, "data.teacher_beam": 5, "model.coats": 1, "model.reservoir_conv": "dynamic"}
+IDLE = {
+    **{"data.min_count": 1, "data.teacher_beam": 5},
+    **{"model.coats": 1, "model.reservoir_conv": "dynamic", "model.reservoir_width": 7},
+}
 
 
 def without_idle(section: str, values: dict[str, Any]) -> dict[str, Any]:

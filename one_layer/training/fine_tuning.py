@@ -41,7 +41,6 @@ _SAME = (
     *("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions"),
     "rotary_base",
 )
-_SAME_RESERVOIRS = ("reservoir", "reservoir_width")
 # Keys that change nothing of what arrays compute after training.
 _OF_TRAINING = {
     *("score_init", "remat", "layerdrop"),
@@ -178,7 +177,7 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
     scaled = ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
     pairs = [
         (f"model.{key}", getattr(model, key), getattr(source.config, key))
-        for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if both_have_reservoirs else ()))
+        for key in (*_SAME, *learned, *scaled, *(("reservoir",) if both_have_reservoirs else ()))
     ] + [
         (f"data.{key}", getattr(now, key), getattr(then, key))
         for key in STEPS

@@ -30,8 +30,8 @@ KINDS = [
     {"reservoir": "transformer"},
     {"reservoir": "ffn", "norm_position": "pre"},
     {"reservoir": "gru"},
-    {"reservoir": "conv", "reservoir_width": 3},
-    {"reservoir": "conv", "reservoir_width": 5, "norm_position": "pre"},
+    {"reservoir": "conv"},
+    {"reservoir": "conv", "norm_position": "pre"},
 ]
 X = jnp.asarray(np.random.default_rng(0).standard_normal((2, 6, 8)), jnp.float32)
 REAL = np.array([[1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1]], bool)
@@ -257,7 +257,7 @@ COUNTED = [
     {"encoder_layers": 2, "decoder_layers": 2},
     {"encoder_layers": "LRL", "decoder_layers": "RL"},
     {"encoder_layers": "LRL", "reservoir": "ffn"},
-    {"encoder_layers": "LRL", "reservoir": "conv", "reservoir_width": 3},
+    {"encoder_layers": "LRL", "reservoir": "conv"},
     {"encoder_layers": "LRL", "reservoir": "gru"},
     {"encoder_layers": "LRRL", "reservoir": "transformer", "backskip": "identity"},
     {"encoder_layers": 2, "decoder_layers": "R", "backskip": "identity"},
@@ -326,7 +326,6 @@ def test_layerdrop_never_leaves_out_the_only_layer_of_a_stack(layers, left_out):
         ({"backskip": "identity"}, r"train\.backskip is 'identity'"),
         ({"encoder_layers": "LR", "backskip": "some"}, r"train\.backskip is 'some'"),
         ({"reservoir": "lstm"}, r"model\.reservoir is 'lstm'"),
-        ({"encoder_layers": "R", "reservoir": "conv", "reservoir_width": 4}, r"model\.reservoir_width is 4"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(changes, message):

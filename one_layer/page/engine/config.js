@@ -71,7 +71,7 @@ function checkModel(c) {
   const share = [0, BELOW_ONE], size = [1, INFINITE], types = [4, INFINITE];
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
-    heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
+    heads: size, max_positions: size, source_vocab: types, target_vocab: types, keep: [Number.MIN_VALUE, 1],
     adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
   });
   if (c.modern) {
@@ -134,7 +134,6 @@ function layerOf(config, letter, main, stack) {
   if (main) return { kind: config.masked ? "masked" : "trained", bias: config.bias, norm: config.norm, block, bothWays: true };
   if (letter === "L") return { kind: "trained", bias: !config.modern, norm: config.modern ? "rms" : "affine", block, bothWays: true };
   const bothWays = stack === "encoder"; // a decoder must not see later tokens
-  refuseIf(config.reservoir === "conv" && bothWays && config.reservoir_width % 2 === 0, `model.reservoir_width is ${config.reservoir_width}; it must be odd`);
   return { kind: "fixed", bias: false, norm: config.modern ? "rms_plain" : "plain", block: config.reservoir, bothWays };
 }
 

@@ -11,7 +11,7 @@ const whole = (value) => ["int", value], real = (value) => ["float", value], fla
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
 
 /** The values with which keys that are gone did nothing; tickets of earlier versions have them. @type {Record<string, any>} */
-const IDLE = { "model.coats": 1, "model.reservoir_conv": "dynamic" };
+const IDLE = { "model.coats": 1, "model.reservoir_conv": "dynamic", "model.reservoir_width": 7 };
 
 /** @type {Record<string, Record<string, [string, any]>>} */
 export const KEYS = {
@@ -22,7 +22,7 @@ export const KEYS = {
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), norm_epsilon: real(1e-5), bias: follows("bool"),
     share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"),
-    reservoir_width: whole(7), layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
+    layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
     activation_dropout: real(0), head_dropout: real(0), dtype: text("float32"), trained_precision: text("float32"), vector_precision: text("float32"),
     remat: flag(false), init_preset: text("paper"), init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),
     block: text("paper"), rotary_base: real(10000),

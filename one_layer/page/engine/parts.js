@@ -1,6 +1,8 @@
 /** The arrays of a model by role: `one_layer.models.parts` and `.weights`. A ticket has a tensor, a mask or a recipe for each. */
 import { keepsAll } from "./config.js";
 
+const WIDTH = 7; // positions of a kernel of a convolution
+
 /**
  * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
  * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[]}} Part
@@ -92,7 +94,7 @@ function matricesOf(config, stack, layer) {
     }
   }
   if (layer.block === "conv") {
-    found.push(["conv/in", [d, 2 * d]], ["conv/kernels", [d, config.heads * config.reservoir_width]], ["conv/out", [d, d]]);
+    found.push(["conv/in", [d, 2 * d]], ["conv/kernels", [d, config.heads * WIDTH]], ["conv/out", [d, d]]);
   }
   return found;
 }
