@@ -10,7 +10,6 @@ from typing import Any
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
-from one_layer.models.accounting import Account, account, describe
 from one_layer.runs.changes import may_change
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
@@ -39,8 +38,6 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             f"{error.missing}. To score another text, give the run's --config, --config.data.directory=FOLDER, and the names of test sets "
             "there as --config.data.tests=NAME,NAME"
         ) from None
-    if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
-        log.info("parameters and bytes:\n%s", describe({model.config.weights: _account(model)}))
     if model.file_bytes is not None:
         log.info("%s itself has %s bytes", model.source, f"{model.file_bytes:,}")
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
@@ -58,13 +55,6 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
     return found
-
-
-def _account(model: TrainedModel) -> Account:
-    """The count of parameters and bytes. A ticket's model does not know what was frozen; its settings of training may."""
-    optim = model.trained_with.get("optim", {})
-    frozen = {key: optim.get(key, "") for key in ("train_only", "freeze")}
-    return account(model.config.replace(**frozen), model.variables)
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
