@@ -61,7 +61,6 @@ def _model() -> ConfigDict:
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
-    model.score_init = "uniform"  # ±1/√fan_in; or constant (0.5); or constant_noisy, which adds N(0, 1e-4)
     # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
     model.gains = "none"
     # The rank of a trained matrix beside each of these masks, which is stored as trained_precision says; 0: none
@@ -274,8 +273,6 @@ def _evaluation() -> ConfigDict:
     # Of a language model: tokens of the validation text that are scored in training; 0: all
     evaluation.valid_tokens = 0
     evaluation.temperature = 1.0  # of sampling: divides the logits; 0: always the most probable token
-    evaluation.top_k = 0  # sample from the k most probable tokens only; 0: from all
-    evaluation.top_p = 1.0  # sample from the most probable tokens whose probabilities sum to p only
     evaluation.sample_length = 200  # tokens that --mode=generate writes for each prompt
     evaluation.sample_seed = 1  # of the random numbers of --mode=generate
     evaluation.max_tokens = 4096

@@ -26,9 +26,6 @@ from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices, norms
 from one_layer.models.sharding import Devices
 
-_SCORE = 0.5  # the value of constant scores, as in the reference
-_NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
-
 Path = tuple[str, ...]
 Variables = dict[str, Any]
 
@@ -74,16 +71,14 @@ def abstract(config: ModelConfig) -> Variables:
 
 @dataclass(frozen=True)
 class _Constant:
-    """Takes the place of a recipe: an array with one value, plus the noise that a recipe draws, if there is one."""
+    """Takes the place of a recipe: an array with one value."""
 
     whole_shape: tuple[int, ...]
     value: float
-    noise: Recipe | None = None
 
     def draw(self, seed: int) -> np.ndarray:
-        """The array; only the noise depends on `seed`."""
-        constant = np.full(self.whole_shape, self.value, np.float32)
-        return constant + self.noise.draw(seed) if self.noise else constant
+        """The array, whatever the `seed`."""
+        return np.full(self.whole_shape, self.value, np.float32)
 
 
 @lru_cache(maxsize=64)  # a program is asked for the parts of one model many times
@@ -178,18 +173,14 @@ def _found_scale(config: ModelConfig) -> float:
     return _keep_scale(config)
 
 
-def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe | _Constant:
-    """How the scores of a matrix are made, by `score_init`; every layer has its own unless the layers share one mask.
+def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe:
+    """How the scores of a matrix are drawn; every layer has its own unless the layers share one mask.
 
     U(±1/√fan_in) is Kaiming uniform with a = √5, which has 1/√6 of the usual bound.
     """
     layers = part.group.count if part.group and config.sharing != "masks" else None
-    role = f"{recipe.role}/scores"
-    if config.score_init == "uniform":
-        scale = math.sqrt(1 / 6)
-        return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers)
-    noise = Recipe(role, recipe.shape, "normal", _NOISE * math.sqrt(recipe.shape[-1]), layers=layers)
-    return _Constant(noise.whole_shape, _SCORE, noise if config.score_init == "constant_noisy" else None)
+    role, scale = f"{recipe.role}/scores", math.sqrt(1 / 6)
+    return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers)
 
 
 def _beside(config: ModelConfig, part: Part) -> dict[str, Recipe | _Constant]:

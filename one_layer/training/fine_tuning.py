@@ -43,7 +43,7 @@ _SAME = (
 )
 # Keys that change nothing of what arrays compute after training.
 _OF_TRAINING = {
-    *("score_init", "remat", "layerdrop"),
+    *("remat", "layerdrop"),
     *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
 }
 # Keys that decide neither which arrays a model has nor their shapes.

@@ -26,7 +26,6 @@ INPUTS = (
 )
 # These decide only the values that arrays begin with.
 _DRAWN = (
-    "model.score_init",
     "model.init_scheme",
     "model.init_attention",
     "model.init_embedding",

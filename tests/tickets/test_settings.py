@@ -89,7 +89,7 @@ def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
 
 
 def test_keys_that_are_gone_are_read_where_they_did_nothing_and_else_refused():
-    idle = {section: {} for section in ("data", "model")}
+    idle = {section: {} for section in ("data", "model", "evaluation")}
     for name, value in IDLE.items():
         idle[name.partition(".")[0]][name.partition(".")[2]] = value
     assert read_settings(changed(**idle)) == PLAIN

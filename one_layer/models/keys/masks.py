@@ -13,15 +13,12 @@ from one_layer.supermask import SELECTIONS, Supermask
 
 @dataclass(frozen=True)
 class MaskKeys(ShapeKeys):
-    """`score_init`: `uniform` is U(±1/√fan_in); `constant` is 0.5 everywhere, so that all entries tie; `constant_noisy` adds noise
-    N(0, 1e-4) to it.
-    """
+    """How masks are selected, and what is trained beside them."""
 
     selection: str = "magnitude"
     keep: float = 0.5
     threshold: float = 0.0
     dynamic_scale: bool = False
-    score_init: str = one_of("uniform", "constant", "constant_noisy")
     gains: str = one_of(*GAINS)
     adapter_rank: int = 0
 

@@ -125,8 +125,8 @@ export class Model {
 
   /** The same for ids. @param {number[]} ids @returns {Generator<number>} */
   continuation(ids, options = {}) {
-    const { evaluation, data } = this.ticket, { temperature = evaluation.temperature, topK = evaluation.top_k, topP = evaluation.top_p } = options;
-    const settings = { temperature, topK, topP, length: options.length ?? evaluation.sample_length };
+    const { evaluation, data } = this.ticket, { temperature = evaluation.temperature } = options;
+    const settings = { temperature, length: options.length ?? evaluation.sample_length };
     return continued(this.network, ids.slice(-data.block), data.block, settings, new Stream(options.seed ?? evaluation.sample_seed, "sample"));
   }
 

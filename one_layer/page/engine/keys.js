@@ -11,14 +11,17 @@ const whole = (value) => ["int", value], real = (value) => ["float", value], fla
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
 
 /** The values with which keys that are gone did nothing; tickets of earlier versions have them. @type {Record<string, any>} */
-const IDLE = { "model.coats": 1, "model.reservoir_conv": "dynamic", "model.reservoir_width": 7 };
+const IDLE = {
+  "model.coats": 1, "model.score_init": "uniform", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7, "evaluation.top_k": 0,
+  "evaluation.top_p": 1,
+};
 
 /** @type {Record<string, Record<string, [string, any]>>} */
 export const KEYS = {
   model: {
     d_model: whole(512), ffn: whole(1024), heads: whole(4), encoder_layers: ["int or text", 6], decoder_layers: ["int or text", 6],
     weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), threshold: real(0), dynamic_scale: flag(false),
-    score_init: text("uniform"), gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
+    gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), norm_epsilon: real(1e-5), bias: follows("bool"),
     share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"),
@@ -34,7 +37,7 @@ export const KEYS = {
   },
   classification: { max_tokens: whole(4096), buckets: whole(4) },
   causal_lm: {
-    stride: whole(256), valid_tokens: whole(0), max_tokens: whole(4096), temperature: real(1), top_k: whole(0), top_p: real(1), sample_length: whole(200),
+    stride: whole(256), valid_tokens: whole(0), max_tokens: whole(4096), temperature: real(1), sample_length: whole(200),
     sample_seed: whole(1),
   },
   masked_lm: { max_tokens: whole(4096), valid_tokens: whole(0) },
