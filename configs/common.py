@@ -249,8 +249,6 @@ def _train() -> ConfigDict:
     train.init_from = ""
     # init_from, and also the model of that run (all keys of model), its seed and how it reads text; keys of the command line still count
     train.model_of = ""
-    # Whether init_from may leave behind masks, fixed matrices and imported weights of parts that both models have
-    train.init_partly = False
     # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1.
     # docs/distillation.md
     train.distil = 0.0

@@ -10,7 +10,7 @@ from one_layer.system.errors import UserError
 # Each with the last version that reads it.
 REMOVED = {
     **dict.fromkeys(("model.coats", "model.score_init", "model.reservoir_conv", "model.reservoir_width"), "0.7.0"),
-    **dict.fromkeys(("evaluation.top_k", "evaluation.top_p"), "0.7.0"),
+    **dict.fromkeys(("evaluation.top_k", "evaluation.top_p", "train.init_partly"), "0.7.0"),
     **dict.fromkeys(("train.keep_best", "train.distil_temperature", "train.distil_top_k"), "0.5.0"),
     **dict.fromkeys(("data.min_count", "data.teacher_beam", "evaluation.candidates"), "0.5.0"),
     **dict.fromkeys(

@@ -2,7 +2,7 @@
 
 An array of the parameters is taken over if the other run's best checkpoint has one with the same path and shape. A head is taken over
 only if the labels are the same. All other parameters are new. Masks and fixed matrices of a part that both models have are not left
-behind without `train.init_partly`. `optim.train_only` and `optim.freeze` say what is then trained.
+behind. `optim.train_only` and `optim.freeze` say what is then trained.
 
 Scores have a meaning only over the random weights that they were trained on. So the seed and the recipes of random weights must be
 those of the other run; another seed is refused, because a run, its checkpoints and its tickets have one seed for everything. The text
@@ -112,8 +112,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     report = [f"from {run.train.init_from} (update {source.step}): {_listed(taken)}"]
     report += [f"new: {_listed(own.keys() - taken.keys())}"]
     left = theirs.keys() - taken.keys()
-    if not run.train.init_partly:
-        _check_left(run, model, source, left if same_labels else {path for path in left if "head" not in words(path)})
+    _check_left(run, model, source, left if same_labels else {path for path in left if "head" not in words(path)})
     if reshaped := sorted(path for path in left & own.keys() if theirs[path].shape != own[path]):
         first = reshaped[0]
         report.append(
@@ -158,7 +157,7 @@ def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: 
     if lost:
         raise UserError(
             f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {_others(model, source, _FREE)}; give "
-            f"train.model_of={run.train.init_from}, which takes its settings, or train.init_partly=True, which allows it"
+            f"train.model_of={run.train.init_from}, which takes its settings"
         )
 
 
