@@ -1,6 +1,6 @@
 """Compares two runs, or two folders of runs. A collection (FILE.jsonl.zst) is a folder of runs, and FILE.jsonl.zst/RUN is a run.
 
-    python -m one_layer compare runs/short/keep=0.3 runs/short/keep=0.5 --csv=lines.csv
+    python -m one_layer compare runs/short/keep=0.3 runs/short/keep=0.5
 
 Of two runs, it shows the keys that differ, the scores, the cost, and the lines of each test set that one of them has better, with a test
 whether the difference could be chance: for translations sacreBLEU's paired bootstrap, for labels McNemar's test.
@@ -37,7 +37,6 @@ from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
 from one_layer.sweeps.places import homes, in_sweep
 from one_layer.sweeps.scores import first_score
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
 
 
 class Pair(NamedTuple):
@@ -166,15 +165,14 @@ def main(argv: list[str]) -> None:
     parser.add_argument(
         "--lines", type=positive, default=3, help="of two runs: lines in each list (default: %(default)s)"
     )
-    parser.add_argument("--csv", type=Path, help="of two runs: a file for all lines, with their scores")
     parser.add_argument("--text", help="of two runs: the folder where their text lies now (data.directory)")
     arguments = parser.parse_args(argv)
     first, second = named(arguments.first), named(arguments.second)
     if len(first) == len(second) == 1:
         with _folder(arguments.first, first[0]) as one, _folder(arguments.second, second[0]) as other:
             print(_two((first[0], second[0]), (one, other), arguments))
-    elif only := next((f"--{name}={value}" for name in ("csv", "text") if (value := vars(arguments)[name])), None):
-        raise UserError(f"{only} is for the lines of two runs; leave it out, or give two runs")
+    elif arguments.text:
+        raise UserError(f"--text={arguments.text} is for the lines of two runs; leave it out, or give two runs")
     else:
         print(table(compare(first, second)))
 
@@ -188,12 +186,9 @@ def _folder(word: str, record: Record) -> Iterator[Path]:
 
 
 def _two(records: tuple[Record, Record], folders: tuple[Path, Path], arguments: Namespace) -> str:
-    from one_layer.commands.compare_two import as_text, compare_two, lines_as_csv  # late: it imports JAX
+    from one_layer.commands.compare_two import as_text, compare_two  # late: it imports JAX
 
     one, other = (record.folder for record in records)
     if one.resolve() == other.resolve():
         raise UserError(f"{one} and {other} are the same run; give two runs")
-    compared = compare_two(records, folders, arguments.text)
-    if arguments.csv:
-        write_atomically(arguments.csv, lines_as_csv(compared.tests))
-    return as_text(compared, arguments.lines)
+    return as_text(compare_two(records, folders, arguments.text), arguments.lines)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from one_layer.data.corpus import Split
 from one_layer.data.text.lines import read_lines
 from one_layer.report.differences import costs, keys, scores
-from one_layer.report.plain_text import aligned, as_csv
+from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.evaluate import fingerprints
@@ -164,15 +164,3 @@ def _line(found: Lines, place: int) -> str:
     ]
     text = "\n".join("    " + line for line in aligned(rows).splitlines())
     return f"  line {place + 1:,}\n{text}"
-
-
-def lines_as_csv(every: list[Lines]) -> str:
-    """All lines of all test sets as one CSV file, with both scores of each line."""
-    rows = [
-        [found.test, number, *texts, *values]
-        for found in every
-        for number, (*texts, values) in enumerate(
-            zip(found.shown, found.references, *found.systems, found.paired.lines, strict=True), 1
-        )
-    ]
-    return as_csv(["test", "line", "source", "reference", "first", "second", "first_score", "second_score"], rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -51,17 +50,12 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     return capsys.readouterr().out
 
 
-def test_keys_scores_and_lines_of_two_runs(runs, tmp_path, capsys):
-    text = said(capsys, runs / "bad", runs / "good", f"--csv={tmp_path / 'lines.csv'}", "--lines=1")
+def test_keys_scores_and_lines_of_two_runs(runs, capsys):
+    text = said(capsys, runs / "bad", runs / "good", "--lines=1")
     assert "model.keep  0.5    0.7" in text and "model.ffn" not in text
     assert "test: 8 lines, of which the first run has 0 better, the second 2, and 6 are equally good." in text
     assert "no test, because fewer than 10 lines differ" in text
     assert text.count("  line ") == 1 and "second 100 " in text and "has worse" not in text
-    with (tmp_path / "lines.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 8 and [row["second"] == row["reference"] for row in rows[:2]] == [True, True]
-    better = [row["line"] for row in rows if float(row["second_score"]) > float(row["first_score"])]
-    assert better == ["1", "2"]
 
 
 def test_what_is_said_of_two_runs_turns_with_their_order(runs, capsys):
@@ -111,7 +105,7 @@ def test_runs_of_a_collection_are_compared_as_those_of_folders(runs, tmp_path, c
 def test_runs_that_cannot_be_paired_are_said(runs, tmp_path):
     for words, why in (
         ((runs / "bad", runs / "bad"), "are the same run"),
-        ((runs, runs, "--csv=x.csv"), "--csv=x.csv is for the lines of two runs"),
+        ((runs, runs, "--text=x"), "--text=x is for the lines of two runs"),
         ((runs / "bad", tmp_path / "none"), "none is no folder"),
         ((tmp_path / "none.jsonl.zst/a", runs), "is no folder"),
     ):
