@@ -61,7 +61,7 @@ def _model() -> ConfigDict:
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
-    # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
+    # columns: a trained factor for each of the columns (outputs) of the masked matrices of every layer; or none
     model.gains = "none"
     # The rank of a trained matrix beside each of these masks, which is stored as trained_precision says; 0: none
     model.adapter_rank = 0

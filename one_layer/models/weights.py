@@ -187,8 +187,9 @@ def _beside(config: ModelConfig, part: Part) -> dict[str, Recipe | _Constant]:
     """What is trained beside the mask of a layer's matrix, with the layer axis first: gains of 1, and adapters whose products are 0."""
     assert part.group
     count, rank = part.group.count, config.adapter_rank
-    sizes = dict(zip(GAINS["both"], part.shape, strict=True))
-    found: dict[str, Recipe | _Constant] = {name: _Constant((count, sizes[name]), 1.0) for name in GAINS[config.gains]}
+    found: dict[str, Recipe | _Constant] = {
+        name: _Constant((count, part.shape[1]), 1.0) for name in GAINS[config.gains]
+    }
     if rank:
         shape = (rank, part.shape[0])
         found[ADAPTER_IN] = Recipe(f"{part.role}/adapter", shape, "normal", layers=count)

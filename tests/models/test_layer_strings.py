@@ -274,7 +274,7 @@ COUNTED = [
         "freeze": "encoder.3.ffn",
     },
     {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.1.ffn"},
-    {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.2.masks,decoder.1", "gains": "rows"},
+    {"weights": "one_layer", "embedding": "frozen", "freeze": "encoder.2.masks,decoder.1", "gains": "columns"},
     {
         "encoder_layers": 2,
         "weights": "multi_layer",

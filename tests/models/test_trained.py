@@ -106,7 +106,11 @@ CASES = {
         "share_norm_scale": True,
     },
     "a mask of all layers": {"freeze": "encoder.1", "weights": "multi_layer", "sharing": "masks", "norm": "affine"},
-    "gains beside a frozen mask": {"freeze": "encoder.1.masks,decoder.masks", "weights": "one_layer", "gains": "both"},
+    "gains beside a frozen mask": {
+        "freeze": "encoder.1.masks,decoder.masks",
+        "weights": "one_layer",
+        "gains": "columns",
+    },
     "gains beside a frozen mask of all layers": {
         **{"freeze": "masks,encoder.1", "weights": "multi_layer", "sharing": "masks"},
         **{"gains": "columns", "adapter_rank": 2},

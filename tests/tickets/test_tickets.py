@@ -60,16 +60,10 @@ def test_the_network_has_from_its_ticket_what_it_had(case):
             axis = 0 if module[-1].endswith("embedding") else -1
             layers = [np.asarray(scale(jnp.asarray(m), axis)) for m in mask.reshape(-1, *mask.shape[-2:])]
             expected[f"materialized/{path}"] = weights * np.stack(layers).reshape(mask.shape)
-    for leaf, axis in (("row_gain", -1), ("column_gain", -2)):
-        for name in [each for each in expected if each.endswith(leaf)]:
-            kernel = f"{name.removeprefix('params/').removesuffix(leaf)}kernel"
-            product, shared = (
-                f"materialized/{kernel}",
-                f"params/{kernel}",
-            )  # one trained matrix for all depths has no mask
-            expected[product] = expected.pop(shared if shared in expected else product) * np.expand_dims(
-                expected.pop(name), axis
-            )
+    for name in [each for each in expected if each.endswith("column_gain")]:
+        kernel = f"{name.removeprefix('params/').removesuffix('column_gain')}kernel"
+        product, shared = f"materialized/{kernel}", f"params/{kernel}"  # one trained matrix for all depths has no mask
+        expected[product] = expected.pop(shared if shared in expected else product) * expected.pop(name)[..., None, :]
     found = flat(tickets.variables(loaded))
     for name in [each for each in expected if each.endswith("adapter_in")]:
         module = name.removeprefix("params/").removesuffix("adapter_in")

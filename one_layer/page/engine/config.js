@@ -11,7 +11,7 @@ const PRECISIONS = ["float32", "bfloat16", "int8", "int4"];
 const KNOWN = {
   weights: Object.keys(SHARING), norm_position: ["post", "pre"], block: ["paper", "modern"],
   selection: ["magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign"],
-  gains: ["none", "rows", "columns", "both"], embedding: ["masked", "frozen", "trained"],
+  gains: ["none", "columns"], embedding: ["masked", "frozen", "trained"],
   embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu", "gelu_tanh"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
   dtype: ["float32", "bfloat16"],

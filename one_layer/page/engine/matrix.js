@@ -11,10 +11,10 @@ export class Matrix {
    * @param {string} role @param {number} rows fan_in, or the tokens of a table @param {number} columns
    * @param {Float32Array} values [rows, columns], or one such matrix for each of `layers` @param {number | null} layers
    * @param {import("./ticket.js").Mask | null} mask @param {boolean} rescaled `model.dynamic_scale` @param {boolean} drawn from the seed
-   * @param {(import("./ticket.js").Values | null)[]} beside gains [depths, rows] and [depths, columns], and an
+   * @param {(import("./ticket.js").Values | null)[]} beside gains [depths, columns], and an
    *   adapter's two matrices [depths, rank, rows] and [depths, rank, columns], as far as the model has them
    */
-  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, beside = [null, null, null, null]) {
+  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, beside = [null, null, null]) {
     Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn, beside });
     this.isTable = /embedding$|^(encoder|decoder)\/position$/.test(role);
     this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...beside.map((each) => each?.shape[0] ?? 1));
@@ -64,7 +64,7 @@ export class Matrix {
       found.set(weights);
       return found;
     }
-    const [ofRow, ofColumn, adapterIn, adapterOut] = this.beside;
+    const [ofColumn, adapterIn, adapterOut] = this.beside;
     const { bits, signs } = this.#packed(depth);
     const factors = this.rescaled && bits ? this.#factors(bits) : null;
     for (let row = 0, k = 0; row < rows; row++) {
@@ -72,8 +72,7 @@ export class Matrix {
         if (bits && !get(bits, k)) continue;
         const value = signs && get(signs, k) ? -weights[k] : weights[k];
         const scaled = factors ? Math.fround(value * factors[this.isTable ? column : row]) : value;
-        const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
-        found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;
+        found[this.isTable ? k : column * rows + row] = ofColumn ? scaled * ofColumn.values[depth * columns + column] : scaled;
       }
     }
     for (let r = 0, rank = adapterIn?.shape[1] ?? 0; r < rank; r++) {

@@ -63,7 +63,7 @@ export function openTicket(bytes, draws = new Map()) {
 
 /** The tensors that hold many small arrays in few bits: the leaves of these arrays, and their precision. */
 function joinedOf({ vector_precision: ofVectors, trained_precision: ofMatrices }) {
-  const known = { vectors: [["bias", "scale", "row_gain", "column_gain"], ofVectors], adapters: [["adapter_in", "adapter_out"], ofMatrices] };
+  const known = { vectors: [["bias", "scale", "column_gain"], ofVectors], adapters: [["adapter_in", "adapter_out"], ofMatrices] };
   return Object.fromEntries(Object.entries(known).filter(([, [, precision]]) => precision !== "float32"));
 }
 
