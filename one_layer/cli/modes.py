@@ -62,18 +62,21 @@ def _export(given: Given) -> None:
 
 
 def _page(given: Given) -> None:
-    """Writes tickets as one file of HTML that computes in the browser."""
+    """Writes tickets as one file that computes in the browser: HTML, or an ES module for other programs."""
     from one_layer.data.text.streams import check_output, write_content
-    from one_layer.page import document
+    from one_layer.page import document, module
 
     tickets = [Path(each) for each in given.options.ticket] or [given.run_folder().ticket_file]
     output = given.needed("output", "give the file of the page, for instance --output=page.html")
     check_output(output)
-    written = document.of_tickets(*tickets, note=given.options.note)
+    is_module = Path(output).suffix in module.SUFFIXES
+    if is_module and given.options.note:
+        raise UserError(f"--note stands at the end of a page, and --output={output} is a module; leave it out")
+    written = module.of_tickets(tickets) if is_module else document.of_tickets(*tickets, note=given.options.note)
     write_content(output, written)
     held = "ticket" if len(tickets) == 1 else f"{len(tickets)} tickets"
     sizes = f"{len(written):,}", held, f"{sum(each.stat().st_size for each in tickets):,}"
-    log.info("%s: %s bytes with the %s of %s; open it in a browser", output, *sizes)
+    log.info("%s: %s bytes with the %s of %s; %s", output, *sizes, "import it" if is_module else "open it in a browser")
 
 
 def _inspect(given: Given) -> None:

@@ -77,6 +77,6 @@ def parser(documentation: str | None) -> argparse.ArgumentParser:
         "--output",
         default="",
         help="the file for the lines that translate, classify, generate or fill write, stdout by default; for collect: a file "
-        "NAME.jsonl.zst; for export with --format: a new folder; for page: the file of HTML",
+        "NAME.jsonl.zst; for export with --format: a new folder; for page: the file of HTML, or NAME.js or NAME.mjs for an ES module",
     )
     return made

@@ -27,10 +27,10 @@ def of_tickets(*paths: Path, note: str = "") -> bytes:
 
     Raises: UserError as `checked` does.
     """
-    return html(*((path.read_bytes(), ticket.assets) for path, ticket in _checked(paths)), note=note)
+    return html(*((path.read_bytes(), ticket.assets) for path, ticket in checked(paths)), note=note)
 
 
-def _checked(paths: Sequence[Path]) -> list[tuple[Path, Ticket]]:
+def checked(paths: Sequence[Path]) -> list[tuple[Path, Ticket]]:
     """The tickets of files, of which a page can be made.
 
     Raises: UserError for a file that is no whole ticket, for tickets that are together too large for a page, for two that do the same, and

@@ -1,0 +1,31 @@
+/** Tickets for other programs: what a module that `one_layer/page/module.py` writes exports. */
+import { textOf } from "../text/index.js";
+import { open } from "./index.js";
+import { Refused } from "./refused.js";
+
+/**
+ * Each ticket is opened when it is first asked. @param {(() => Uint8Array)[]} tickets their bytes @param {any} tables of Moses' rules, or null
+ * @returns {{translate: (lines: string[], options?: {ticket?: number}) => Promise<string[]>,
+ *   labels: (lines: string[], options?: {ticket?: number}) => Promise<{label: string, probability: number}[][]>}}
+ */
+export function embedded(tickets, tables) {
+  const models = [];
+  const ask = async (lines, number, task, answer) => {
+    if (!Array.isArray(lines) || !lines.every((line) => typeof line === "string")) throw new Refused("lines is not an array of strings; give one string for each line");
+    if (!Object.hasOwn(tickets, number)) throw new Refused(`there is no ticket ${number}; this module has ${tickets.length}, and the first one is 0`);
+    const model = (models[number] ??= open(tickets[number](), (assets) => textOf(assets, tables)));
+    if (model.task !== task) throw new Refused(`the task of this ticket is ${model.task}, which ${answer.name} does not do; use a ticket of the task ${task}`);
+    const answers = [];
+    for (const line of lines) {
+      answers.push(answer(model, line));
+      await new Promise((resolve) => setTimeout(resolve)); // the page may draw, and answer a click
+    }
+    return answers;
+  };
+  const translate = (model, line) => model.run(line, { count: 1 })[0].text;
+  const labels = (model, line) => model.run(line);
+  return {
+    translate: (lines, { ticket = 0 } = {}) => ask(lines, ticket, "translation", translate),
+    labels: (lines, { ticket = 0 } = {}) => ask(lines, ticket, "classification", labels),
+  };
+}
