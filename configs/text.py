@@ -16,10 +16,12 @@ Several corpora may be one text, each with its columns, and with shares (the las
 How long it may take and how large the file may be, you may say in minutes and bytes: --config.train.minutes=30 chooses the updates, from
 the speed of the first ones, and --config.train.bytes=1000000 the width of the model.
 
-Both directions, over the same random layer, are two runs, the second with the languages exchanged, and one page (their pieces are the same
-too where valid and test have files of their own, because what is held out is told by the source line):
+Both directions, over the same random layer, are two runs of one sweep, and one page (their pieces are the same too where valid and test
+have files of their own, because what is held out is told by the source line):
 
-    python main.py --mode=page --ticket=runs/en-fr/ticket.safetensors --ticket=runs/fr-en/ticket.safetensors --output=page.html
+    python main.py sweep --config=configs/text.py --sweep=both_ways --workdir=runs/text --config.data.directory=DIR \
+        --config.data.source_language=en --config.data.target_language=fr
+    python main.py --mode=page --ticket=runs/text/en-fr/ticket.safetensors --ticket=runs/text/fr-en/ticket.safetensors --output=page.html
 
 The argument is WEIGHTS_SIZE, by default signs_mini. WEIGHTS is signs, dense, one_layer, multi_layer or best. SIZE is one of these, or a
 size of `configs/common.py`, which needs an accelerator:
@@ -57,7 +59,7 @@ from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
 from configs import common, paper
-from configs.sweeps import choice
+from configs.sweeps import choice, vary
 
 # name: ((d_model, ffn, heads, layers of each stack), updates at most, tokens in an update, merges of BPE)
 SIZES = {
@@ -66,6 +68,8 @@ SIZES = {
     **{name: (shape, 8000, 4096, 10_000) for name, shape in common.SIZES.items()},
 }
 SWEEPS = {
+    "both_ways": vary("direction", "forth", "back"),
+} | {
     f"best_{size}": [
         {"config": f"dense_{size}"},
         {

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from ml_collections import ConfigDict
 
 from one_layer.cli.config_files import called, loaded, plain_config
 from one_layer.cli.overrides import override
@@ -25,6 +26,7 @@ from one_layer.sweeps.places import PLACES, SWEEP
 from one_layer.system.errors import UserError
 
 ARGUMENT = "config"  # the key of overrides that stands for the argument of get_config; see configs/sweeps.py
+DIRECTION = "direction"  # another such key: `forth` is the direction of the text, and `back` the other one
 ROOT = Path(__file__).resolve().parents[2]  # the folder that the package lies in
 _PLAIN_NAME = "default"  # of a run that varies nothing
 _LONGEST = 120  # characters of a folder's name
@@ -118,18 +120,35 @@ def _run(
     module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
 ) -> Run:
     plain = plain_config(module, file, argument)
-    varied = {key: value for key, value in overrides.items() if key != ARGUMENT}
+    varied = {key: value for key, value in overrides.items() if key not in (ARGUMENT, DIRECTION)}
     defaults = flatten(plain.to_dict())
     refuse_unknown("", varied, set(defaults))
     for key, value in varied.items():
         if value is None and defaults[key] is not None:
             raise UserError(f"the sweep gives {key} the value None, but the config has {defaults[key]!r}; give a value")
-    name = folder_name(overrides, defaults)
+    name = folder_name({key: value for key, value in overrides.items() if key != DIRECTION}, defaults)
     own = [f"--config.{key}={value}" for key, value in varied.items() if value is not None]
     words = [*shared, *(word.replace(SWEEP, str(workdir)) for word in own)]
     override(plain, words)
+    if direction := overrides.get(DIRECTION):
+        words += (turned := _turned(plain, direction))
+        override(plain, turned)
+        name = f"{plain.data.source_language}-{plain.data.target_language}{'' if name == _PLAIN_NAME else ',' + name}"
     command = [f"--config={file}:{argument}" if argument else f"--config={file}", f"--workdir={workdir / name}", *words]
     return Run(name, workdir / name, overrides, plain.to_dict(), command)
+
+
+def _turned(config: ConfigDict, direction: str) -> list[str]:
+    """The options by which a run reads the same text in the other `direction`; none for `forth`."""
+    data = config.data
+    if direction not in ("forth", "back"):
+        raise UserError(f"the sweep gives {DIRECTION} the value {direction!r:.100}; it is forth or back")
+    if direction == "forth":
+        return []
+    columns = ";".join(",".join(reversed(group.split(","))) for group in data.columns.split(";"))
+    sides = {"source_language": data.target_language, "target_language": data.source_language}
+    sides |= {"columns": columns} if data.columns else {}
+    return [f"--config.data.{key}={value}" for key, value in sides.items()]
 
 
 def folder_name(overrides: dict[str, Any], config: dict[str, Any]) -> str:

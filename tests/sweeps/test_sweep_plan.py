@@ -47,6 +47,22 @@ def test_what_a_sweep_cannot_be(planned, tmp_path, name, shared, message):
     assert not (tmp_path / "runs").exists()
 
 
+def test_both_directions_read_the_same_text_with_its_sides_exchanged(tmp_path):
+    given = [
+        "source=tsv",
+        "directory=x",
+        "columns=1,2;en,fr;",
+        "train=a.tsv,b.csv,c",
+        "source_language=en",
+        "target_language=fr",
+    ]
+    there, back = plans.make("configs/text.py", "both_ways", [f"--config.data.{each}" for each in given], tmp_path).runs
+    assert (there.name, back.name) == ("en-fr", "fr-en")
+    exchanged = {"source_language": "fr", "target_language": "en", "columns": "2,1;fr,en;"}
+    assert back.config["data"] == there.config["data"] | exchanged
+    assert {**back.config, "data": 0} == {**there.config, "data": 0}
+
+
 def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
     plan = planned("numpy")
     claim(plan)
