@@ -59,13 +59,9 @@ def _model() -> ConfigDict:
     # or module:Class, a class of your own (examples/own_selection.py)
     model.selection = "magnitude"
     model.keep = 0.5  # the fraction of the random weights that every mask keeps
-    # Masks that add up, for selections magnitude and score: the largest scores have the value coats, the next ones coats - 1, and so on.
-    # keep is the share that is not 0; the values from 1 to coats have equal shares of it. Tickets take the entropy of the values.
-    model.coats = 1
     model.threshold = 0.0  # for the three threshold selections: S, its sigmoid or |S| must exceed it
     model.dynamic_scale = False  # multiply masks by √(size / kept)
-    model.score_init = "uniform"  # ±1/√fan_in; or constant (0.5); or constant_noisy, which adds N(0, 1e-4)
-    # A trained factor for each of the rows (inputs), columns (outputs) or both of the masked matrices of every layer; or none
+    # columns: a trained factor for each of the columns (outputs) of the masked matrices of every layer; or none
     model.gains = "none"
     # The rank of a trained matrix beside each of these masks, which is stored as trained_precision says; 0: none
     model.adapter_rank = 0
@@ -111,8 +107,7 @@ def _model() -> ConfigDict:
     model.scale_by_keep = placeholder(bool)  # multiply the random weights by √(1/keep); off with dynamic_scale
     # The layers of each stack: a number (set by the size), or a letter for each layer: L (updatable), R (reservoir: random, never
     # updated), S (the shared random layer under a mask of its own), for instance LRLRL. 4L+3R puts 3 reservoirs between 4 layers: LRLRLRL.
-    # A number stands for L in a dense model and for S in a masked one. A lower-case letter is a layer that is left out: LlLl. A trained
-    # model may be scored, used and exported without some of its layers.
+    # A number stands for L in a dense model and for S in a masked one.
     model.encoder_layers = FieldReference(6, field_type=object)
     model.decoder_layers = FieldReference(6, field_type=object)
     # modern: RMSNorm, rotary positions, SwiGLU (a third matrix of model.ffn) and no biases; it needs model.norm_position=pre.
@@ -122,8 +117,6 @@ def _model() -> ConfigDict:
     model.norm_position = "post"  # LayerNorm after each block, or pre: before it, as in Reservoir Transformers
     # What a reservoir is: transformer (a whole layer), ffn, gru or conv. gru and conv read both sides, but the past alone in decoders.
     model.reservoir = "transformer"
-    model.reservoir_conv = "dynamic"  # the kernels of conv: made of each token (dynamic) or fixed (lightweight)
-    model.reservoir_width = 7  # positions that a kernel of conv covers
     # In training, the probability that a layer is left out for a whole batch. The only layer of a stack always stays.
     model.layerdrop = 0.0
     return model
@@ -255,8 +248,6 @@ def _train() -> ConfigDict:
     train.init_from = ""
     # init_from, and also the model of that run (all keys of model), its seed and how it reads text; keys of the command line still count
     train.model_of = ""
-    # Whether init_from may leave behind masks, fixed matrices and imported weights of parts that both models have
-    train.init_partly = False
     # Distillation by words: the share of the loss that is cross entropy with the probabilities of data.teacher, from 0 (none) to 1.
     # docs/distillation.md
     train.distil = 0.0
@@ -279,8 +270,6 @@ def _evaluation() -> ConfigDict:
     # Of a language model: tokens of the validation text that are scored in training; 0: all
     evaluation.valid_tokens = 0
     evaluation.temperature = 1.0  # of sampling: divides the logits; 0: always the most probable token
-    evaluation.top_k = 0  # sample from the k most probable tokens only; 0: from all
-    evaluation.top_p = 1.0  # sample from the most probable tokens whose probabilities sum to p only
     evaluation.sample_length = 200  # tokens that --mode=generate writes for each prompt
     evaluation.sample_seed = 1  # of the random numbers of --mode=generate
     # Padded tokens of a batch. A translation on an accelerator takes up to 16 times as many, as far as a quarter of its memory holds them.

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,7 +152,7 @@ def _stream(seed: int, role: str) -> np.random.Philox:
 class Recipe:
     """How one matrix, or the matrices of a stack, is drawn. A ticket stores this instead of the weights.
 
-    `layers` is None for one matrix, the number L of a stack's matrices, or the numbers of those of its layers that are not left out.
+    `layers` is None for one matrix, or the number L of a stack's matrices.
     """
 
     role: str
@@ -161,29 +160,19 @@ class Recipe:
     scheme: str
     scale: float = 1.0
     fan_in: int | None = None
-    layers: int | tuple[int, ...] | None = None
+    layers: int | None = None
     zero_row: int | None = None
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
         """The shape that `draw` returns: `shape`, or [layers, *shape] if each layer has its own matrix."""
-        return self.shape if self.layers is None else (len(_numbers(self.layers)), *self.shape)
+        return self.shape if self.layers is None else (self.layers, *self.shape)
 
     def draw(self, seed: int) -> Float32[np.ndarray, "..."]:
         """Returns the weights of shape `whole_shape`; with `layers`, layer l is drawn for the role `role#l`."""
-        layers = None if self.layers is None else _numbers(self.layers)
-        roles = [self.role] if layers is None else [f"{self.role}#{layer}" for layer in layers]
+        roles = [self.role] if self.layers is None else [f"{self.role}#{layer}" for layer in range(self.layers)]
         drawn = [random_weights(seed, r, self.shape, self.scheme, scale=self.scale, fan_in=self.fan_in) for r in roles]
         weights = drawn[0] if self.layers is None else np.stack(drawn)
         if self.zero_row is not None:
             weights[..., self.zero_row, :] = 0.0
         return weights
-
-
-def _numbers(layers: int | tuple[int, ...]) -> Sequence[int]:
-    return range(layers) if isinstance(layers, int) else layers
-
-
-def drawn_layers(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
-    """The `layers` of a recipe for the layers with these numbers, from 0: how many they are, if they are the first ones."""
-    return len(numbers) if numbers == tuple(range(len(numbers))) else numbers

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,6 @@ from one_layer.system.errors import UserError
 
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign")
 
-MOST_COATS = 16
 BROKEN = -128  # every entry of a mask whose scores have a NaN
 _LEAST_KEPT = 0.005  # the least fraction of a matrix that a threshold keeps, as in the reference
 
@@ -42,8 +41,6 @@ class Supermask:
 
     τ is the field `threshold`; the three threshold selections ignore `keep`, and so does `sign`.
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
-    `coats` is the number of nested masks that `magnitude` and `score` add up, so M is 0, 1, ... `coats` (Okoshi et al., ICML 2022,
-    "Multicoated Supermasks"). `keep` is the fraction that is not 0; the other values have equal shares of it.
 
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
@@ -56,7 +53,6 @@ class Supermask:
     selection: str = "magnitude"
     threshold: float = 0.0
     dynamic_scale: bool = False
-    coats: int = 1
 
     @property
     def exact(self) -> bool:
@@ -70,37 +66,23 @@ class Supermask:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both; `coat2` (it is at least 2), `coat3`, ..."""
-        coats = tuple(f"coat{number}" for number in range(2, self.coats + 1))
-        return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask", *coats))
+        """The bits that say a mask: `mask` (it is not 0), `sign` (it is below 0), or both."""
+        return {"signed_threshold": ("mask", "sign"), "sign": ("sign",)}.get(self.selection, ("mask",))
 
     @property
     def values(self) -> tuple[int, ...]:
         """The values that entries of masks may have."""
-        below = (-1,) if "sign" in self.kinds else ()
-        return (*below, *range("mask" not in self.kinds, self.coats + 1))
-
-    def coat_counts(self, size: int) -> list[Any]:
-        """How many of `size` entries are above 0, 1, ... `coats` - 1, where `keep` decides: ⌈k · (coats - i) / coats⌉ above i."""
-        kept = kept_count(size, self.keep)
-        return [-(-kept * (self.coats - below) // self.coats) for below in range(self.coats)]
-
-    def bit_counts(self, size: int) -> dict[str, int]:
-        """How many bits of each kind a ticket has for a mask of `size` entries: a further coat has those of what the coat below keeps."""
-        found = dict.fromkeys(self.kinds, size)
-        below = self.coat_counts(size) if self.coats > 1 else []
-        return found | {f"coat{number}": count for number, count in enumerate(below[:-1], 2)}
+        return {"signed_threshold": (-1, 0, 1), "sign": (-1, 1)}.get(self.selection, (0, 1))
 
     @property
     def mean_square(self) -> float | Shaped[Array | np.ndarray, ""]:
         """The mean of M², by which masks change the variance of weights; for thresholds, where the scores decide, `keep`."""
-        squares = (self.coats + 1) * (2 * self.coats + 1) / 6  # the mean of 1², 2², ... coats²
-        return 1.0 if self.selection == "sign" else self.keep * squares
+        return 1.0 if self.selection == "sign" else self.keep
 
     @property
     def keeps_all(self) -> bool:
         """Whether every weight survives, so that no score needs to be trained."""
-        return self.exact and bool(self.keep == 1.0) and self.coats == 1
+        return self.exact and bool(self.keep == 1.0)
 
     def __call__(self, scores: Float[Array | np.ndarray, "*shape"], axis: int = -1) -> Float[Array, "*shape"]:
         """Returns the mask of `scores`; `dynamic_scale` counts along `axis`. Raises: UserError as `topk_mask` does."""
@@ -115,8 +97,7 @@ class Supermask:
             raise UserError(f"scores of shape {scores.shape} have no entries; give at least one")
         fixed = lax.stop_gradient(jnp.asarray(scores))
         if self.exact:
-            coats = [_largest(self.selection, fixed, jnp.asarray(k, jnp.int32)) for k in self.coat_counts(scores.size)]
-            return coats[0] if self.coats == 1 else jnp.where(coats[0] == BROKEN, coats[0], sum(coats))
+            return _largest(self.selection, fixed, jnp.asarray(kept_count(scores.size, self.keep), jnp.int32))
         if self.selection == "sign":
             chosen = jnp.where(fixed < 0, -1, 1)
         elif self.selection == "signed_threshold":
@@ -242,8 +223,6 @@ def unpack_mask(
     In C order, the lowest bit of each byte first; zeros fill the rest of the last byte.
     """
     mask = unpack(bits["mask"], shape) if "mask" in bits else 1.0
-    for kind in bits.keys() - {"mask", "sign"}:  # each further coat adds 1
-        mask = mask + unpack(bits[kind], shape)
     return mask * (1.0 - 2.0 * unpack(bits["sign"], shape)) if "sign" in bits else jnp.asarray(mask)
 
 

@@ -158,10 +158,6 @@ def mask_of(config: ModelConfig, scores: np.ndarray) -> np.ndarray:
     else:
         rank = np.abs(flat) if config.selection == "magnitude" else flat
         kept = np.argsort(-rank, kind="stable")[: flat.size - int((1 - config.keep) * flat.size)]
-        mask = np.zeros(flat.size)
-        for coat in range(config.coats):
-            mask[kept[: math.ceil(len(kept) * (config.coats - coat) / config.coats)]] += 1
-        return mask.reshape(scores.shape)
     mask = np.zeros(flat.size)
     mask[kept] = 1.0
     return mask.reshape(scores.shape)

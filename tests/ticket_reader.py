@@ -44,10 +44,6 @@ class TicketReader:
                 mask = mask if kind == "mask" else np.ones_like(mask)
                 if f"sign/{role}" in tensors:
                     mask[self._mask(tensors[f"sign/{role}"], role) == 1] = -1
-                below = mask
-                for coat in range(2, self.model.get("coats", 1) + 1):
-                    below = self._coat(tensors[f"coat{coat}/{role}"], below)
-                    mask = mask + below
                 self.masks[role] = mask
 
         self.vocabularies, self.codes, self.preprocessing = {}, {}, {}
@@ -123,18 +119,8 @@ class TicketReader:
         assert not rows[..., count:].any()
         return rows[..., :count].reshape(*bits.shape[:-1], *shape)
 
-    def _coat(self, bits: np.ndarray, below: np.ndarray) -> np.ndarray:
-        rows = np.unpackbits(bits, axis=-1, bitorder="little").reshape(-1, 8 * bits.shape[-1])
-        found = np.zeros_like(below).reshape(len(rows), -1)
-        for coat, row, ones in zip(found, rows, below.reshape(len(rows), -1), strict=True):
-            count = int(ones.sum())
-            assert not row[count:].any()
-            coat[ones == 1] = row[:count]
-        return found.reshape(below.shape)
-
     def _drawn(self, entry: dict[str, Any]) -> np.ndarray:
-        numbers = entry["layers"] if isinstance(entry["layers"], list) else range(entry["layers"] or 0)
-        roles = [f"{entry['role']}#{layer}" for layer in numbers] or [entry["role"]]
+        roles = [f"{entry['role']}#{layer}" for layer in range(entry["layers"] or 0)] or [entry["role"]]
         matrices = np.stack([self._matrix(role, entry) for role in roles])
         if entry["zero_row"] is not None:
             matrices[:, entry["zero_row"]] = 0

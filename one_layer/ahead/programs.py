@@ -1,4 +1,4 @@
-"""Compiles a run's training step, or its beam search, for devices that are only described."""
+"""Compiles a run's training step for devices that are only described."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -16,16 +15,14 @@ from jax.sharding import PartitionSpec as P
 
 from one_layer.ahead.chips import Target
 from one_layer.layers import products
-from one_layer.models import ModelConfig, abstract
+from one_layer.models import ModelConfig
 from one_layer.models.sharding import DATA, Devices
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks import model as trained
 from one_layer.training.backskipping import with_policy
 from one_layer.training.optimizer import optimizer
 from one_layer.training.step import state_shapes, train_step
 
-PROGRAMS = ("step", "search")
 _UPDATES = 100_000  # the length of the schedule, which changes no shape
 # Without a device, XLA cannot try the tiles of Triton's products, and takes some that have no meaning.
 _OF_A_GPU = {"xla_gpu_enable_triton_gemm": False}
@@ -36,7 +33,7 @@ class Compiled:
     """A program as the compiler left it. Bytes are those of one device.
 
     `arguments`: what lies there before and after, such as the state of training; `temporary`: what the program needs besides; `peak`: the
-    most that is in use at a time. `rows` are those of a micro-batch on all devices, or of the batch of a search.
+    most that is in use at a time. `rows` are those of a micro-batch on all devices.
     """
 
     text: str
@@ -47,20 +44,18 @@ class Compiled:
     rows: int
 
 
-def compiled(
-    name: str, run: RunConfig, config: ModelConfig, target: Target, length: int, mesh: tuple[int, int]
-) -> Compiled:
-    """The program `step` or `search` of a run on all devices of the target, data x model of them, for sequences of `length` positions.
+def compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, mesh: tuple[int, int]) -> Compiled:
+    """The update of a run on all devices of the target, data x model of them, for sequences of `length` positions.
 
-    Raises: UserError for a program that the task does not have, a mesh that does not fit, and a program too large for the target's memory.
+    Raises: UserError for a mesh that does not fit, and for a program too large for the target's memory.
     """
     devices = Devices.arranged(*mesh, target.devices())
     devices.check(config)
-    rows = _rows(name, run, length, devices)
-    make = {"step": _step, "search": _search}[name]
+    parts = devices.mesh.shape[DATA]
+    rows = max(1, run.data.max_tokens // run.optim.accumulate // length // parts) * parts
     begun = time.perf_counter()
     with products.compiling_for(target.chip.platform):
-        lowered = make(run, config, devices, rows, length)
+        lowered = _step(run, config, devices, rows, length)
         options = _OF_A_GPU if target.chip.platform == "cuda" else None
         program = _fitting(lambda: lowered.compile(compiler_options=options), target)
     memory = program.memory_analysis()
@@ -72,13 +67,6 @@ def compiled(
         seconds=time.perf_counter() - begun,
         rows=rows,
     )
-
-
-def _rows(name: str, run: RunConfig, length: int, devices: Devices) -> int:
-    """The rows of a micro-batch, or of a search, that its padded tokens leave; at least one for each part of `mesh.data`."""
-    tokens = run.data.max_tokens // run.optim.accumulate if name == "step" else run.evaluation.max_tokens
-    parts = devices.mesh.shape[DATA]
-    return max(1, tokens // length // parts) * parts
 
 
 def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
@@ -95,17 +83,6 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
     stored, computing = devices.stored_tree, devices.computing_tree
     given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number)
     return step.lower(*given)  # type: ignore[attr-defined]
-
-
-def _search(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
-    variables = abstract(config)
-    made = jax.eval_shape(partial(trained.prepared, config), variables)
-    by_rows = NamedSharding(devices.mesh, P(DATA))
-    arrays = [
-        jax.ShapeDtypeStruct(shape, dtype, sharding=by_rows)
-        for shape, dtype in (((rows, length), jnp.int32), ((rows,), jnp.int32), ((rows,), jnp.bool_))
-    ]
-    return run.task.lowered_search(config, run.evaluation, _placed(made, devices.computing_tree), *arrays)
 
 
 def _placed(tree: Any, place: Callable[[Any], Any]) -> Any:

@@ -115,7 +115,7 @@ _OF_MODEL = ("config", "workdir", "checkpoint", "ticket", "ticket_mode", "engine
 MODES = {
     "train": Mode(_train, ("config", "workdir", *_TOGETHER)),
     "evaluate": Mode(_evaluate, (*_OF_MODEL, "split", *_TOGETHER)),
-    "export": Mode(_export, ("config", "workdir", "checkpoint", "ticket", "precision", "format", "output")),
+    "export": Mode(_export, ("workdir", "checkpoint", "ticket", "precision", "format", "output")),
     "page": Mode(_page, ("workdir", "ticket", "output", "note")),
     "inspect": Mode(_inspect, ("workdir", "ticket")),
     "report": Mode(_report, ("workdir", "runs")),

@@ -4,8 +4,8 @@
 
 It prints, and with --output writes as JSON: whether the program fits, its memory on each device, its products by type, the bytes between
 devices, kernels and loops, and a predicted time. Nothing is run, so the time is a prediction, from makers' data. --target takes several
-targets with commas: one table compares them. --program=search compiles the beam search, and all both programs. --top=40 lists the 40
-operations whose kernels read and write the most. --config.a.b=VALUE changes a key.
+targets with commas: one table compares them. --top=40 lists the 40 operations whose kernels read and write the most.
+--config.a.b=VALUE changes a key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.table import Table
 from one_layer.ahead.chips import Target
 from one_layer.ahead.contents import contents
 from one_layer.ahead.prediction import predict
-from one_layer.ahead.programs import PROGRAMS, compiled
+from one_layer.ahead.programs import compiled
 from one_layer.cli.command import parser_of, positive
 from one_layer.cli.config_files import config_of
 from one_layer.data.config import STREAMS
@@ -46,7 +46,6 @@ def main(argv: list[str]) -> None:
         required=True,
         help="such as h100, h100x8, h200x8, a100x8, v5e-8, v5e-256, v6e-8; several with commas",
     )
-    parser.add_argument("--program", choices=[*PROGRAMS, "all"], default="step", help="what is compiled")
     parser.add_argument(
         "--vocabularies", default="32768,32768", help="tokens of the source and of the target (default 32768,32768)"
     )
@@ -69,8 +68,7 @@ def main(argv: list[str]) -> None:
     run = _run(arguments.config, rest)
     config = run.model_config(*_sizes(arguments.vocabularies))
     length = run.data.block if run.data.source in STREAMS else arguments.length
-    names = PROGRAMS if arguments.program == "all" else (arguments.program,)
-    found = [_compiled(name, run, config, target, length, arguments.top) for target in targets for name in names]
+    found = [_compiled(run, config, target, length, arguments.top) for target in targets]
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"
     )
@@ -101,15 +99,16 @@ def _sizes(text: str) -> tuple[int, int]:
     return int(sizes[0]), int(sizes[1])
 
 
-def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, length: int, top: int) -> dict[str, Any]:
-    """What is known of one program, as plain values."""
+def _compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, top: int) -> dict[str, Any]:
+    """What is known of the program for a target, as plain values."""
     data, model = run.mesh.data, run.mesh.model
     mesh = (target.number // model if data == -1 else data, target.number // data if model == -1 else model)
-    program = compiled(name, run, config, target, length, mesh)
+    program = compiled(run, config, target, length, mesh)
     inside = contents(program.text)
+    operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
+    predicted = predict(inside, operations, target)
     found: dict[str, Any] = {
         "target": target.name,
-        "program": name,
         "mesh": f"{mesh[0]}x{mesh[1]}",
         "max_tokens": run.data.max_tokens,
         "rows": program.rows,
@@ -123,12 +122,10 @@ def _compiled(name: str, run: RunConfig, config: ModelConfig, target: Target, le
         **inside.as_json(),
         "largest": [vars(each) for each in inside.largest(top)],
         "compile_seconds": program.seconds,
+        "operations": operations,
+        "predicted_seconds": {**vars(predicted), "update": predicted.update},
     }
-    if name == "step":
-        operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
-        predicted = predict(inside, operations, target)
-        found |= {"operations": operations, "predicted_seconds": {**vars(predicted), "update": predicted.update}}
-    log.info("%s, %s, mesh %s: compiled in %.0f s", target.name, name, found["mesh"], program.seconds)
+    log.info("%s, mesh %s: compiled in %.0f s", target.name, found["mesh"], program.seconds)
     return found
 
 
@@ -137,7 +134,7 @@ def _print(found: list[dict[str, Any]]) -> None:
     table = Table(box=None, header_style="", pad_edge=False)
     table.add_column("")
     for each in found:
-        table.add_column(f"{each['target']} {each['program']}", justify="right")
+        table.add_column(each["target"], justify="right")
     rows = {
         "mesh (data x model)": lambda each: each["mesh"],
         "tokens of an update": lambda each: f"{each['max_tokens']:,}",
@@ -152,15 +149,14 @@ def _print(found: list[dict[str, Any]]) -> None:
         "kernels": lambda each: f"{each['kernels']:,}",
         "read and written": lambda each: _mb(each["bytes"]),
         "loops of unknown length": lambda each: str(len(each["open_loops"])),
-        "operations": lambda each: f"{each['operations'] / 1e12:,.2f} T" if "operations" in each else "",
+        "operations": lambda each: f"{each['operations'] / 1e12:,.2f} T",
     }
     for name, cell in rows.items():
         table.add_row(name, *map(cell, found))
     for kinds in dict.fromkeys(kinds for each in found for kinds in each["products"]):
         table.add_row(f"products {kinds}", *(f"{each['products'].get(kinds, 0):,}" for each in found))
-    for term in dict.fromkeys(term for each in found for term in each.get("predicted_seconds", {})):
-        cells = (each.get("predicted_seconds", {}).get(term) for each in found)
-        table.add_row(f"predicted ms: {term}", *("" if cell is None else f"{1e3 * cell:,.2f}" for cell in cells))
+    for term in found[0]["predicted_seconds"]:
+        table.add_row(f"predicted ms: {term}", *(f"{1e3 * each['predicted_seconds'][term]:,.2f}" for each in found))
     Console(width=200).print(table)
 
 
@@ -172,9 +168,7 @@ def _print_largest(found: dict[str, Any]) -> None:
     """A line for each operation that was asked for, the largest first."""
     if not found["largest"]:
         return
-    table = Table(
-        box=None, header_style="", pad_edge=False, title=f"\n{found['target']} {found['program']}", title_justify="left"
-    )
+    table = Table(box=None, header_style="", pad_edge=False, title=f"\n{found['target']}", title_justify="left")
     for heading, justify in (("MB", "right"), ("kernels", "right"), ("kind", "left"), ("made by", "left")):
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for each in found["largest"]:

@@ -12,8 +12,7 @@ The steps are:
 - learn a joint BPE of 10,000 merges on the training set, and apply it.
 
 Afterwards DIR holds train, valid and test .de and .en, the codes (`code`) and manifest.json. Its folder `raw` holds the files from
-the archive. The literature has 160,239, 7,283 and 6,750 pairs in train, valid and test. Text with other counts is refused unless
---expect allows them.
+the archive. The literature has 160,239, 7,283 and 6,750 pairs in train, valid and test. Text with other counts is refused.
 """
 
 from __future__ import annotations
@@ -54,10 +53,9 @@ STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=F
 Pairs = list[tuple[str, str]]
 
 
-def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> None:
+def prepare(archive: Path, out: Path, merges: int) -> None:
     """Prepares the training text of `archive` in the folder `out`.
 
-    `expected` gives the numbers of pairs of train, valid and test; it may be empty.
     Raises: UserError for an archive that cannot be used, and for other numbers of pairs.
     """
     files = [f"{TRAIN}.{language}" for language in LANGUAGES]
@@ -74,7 +72,7 @@ def prepare(archive: Path, out: Path, merges: int, expected: dict[str, int]) -> 
     }
     counts = {name: len(pairs) for name, pairs in words.items()}
     log.info("left out: %s", ", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "nothing")
-    _check_counts(counts, expected)
+    _check_counts(counts)
     log.info("learning BPE")
     codes = learn_bpe((side for pair in words["train"] for side in pair), merges)
     write_atomically(out / "code", codes)
@@ -105,12 +103,11 @@ def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
     return kept, Counter(reason for reason in reasons if reason)
 
 
-def _check_counts(counts: dict[str, int], expected: dict[str, int]) -> None:
-    for name, wanted in expected.items():
+def _check_counts(counts: dict[str, int]) -> None:
+    for name, wanted in PUBLISHED.items():
         if abs(counts[name] - wanted) > (TOLERANCE * wanted if name != "test" else 0):
             raise UserError(
-                f"{name} has {counts[name]:,} pairs, but {wanted:,} were expected; give the published archive. "
-                "If other counts are right, give --expect=TRAIN,VALID,TEST, or --expect= to skip this check"
+                f"{name} has {counts[name]:,} pairs, but {wanted:,} in the literature; give the published archive"
             )
         if counts[name] != wanted:
             log.warning(
@@ -130,23 +127,10 @@ def main(argv: list[str]) -> None:
         "--download", action="store_true", help="download de-en.tgz into the folder --out if it is missing"
     )
     parser.add_argument("--merges", type=positive, default=10_000, help="number of BPE merges (default: %(default)s)")
-    parser.add_argument(
-        "--expect",
-        default=",".join(map(str, PUBLISHED.values())),
-        help="expected numbers of pairs in train, valid and test (default: %(default)s)",
-    )
     given = parser.parse_args(argv)
-    numbers = [number for number in given.expect.split(",") if number]
-    if numbers and (
-        len(numbers) != len(PUBLISHED) or not all(number.isascii() and number.isdigit() for number in numbers)
-    ):
-        raise UserError(
-            f"--expect={given.expect} is not three numbers separated by commas; give TRAIN,VALID,TEST or nothing"
-        )
     published.refuse_finished(given.out)
     with locked(given.out, "prepares a corpus in it"):
         archive = given.archive or fetch(ARCHIVE, given.out, given.download)
         if not archive.is_file():
             raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
-        expected = dict(zip(PUBLISHED, map(int, numbers), strict=False))
-        prepare(archive, given.out, given.merges, expected)
+        prepare(archive, given.out, given.merges)

@@ -1,10 +1,9 @@
 """Prepares WMT14 English-German from statmt.org's archives as training text, as the literature does.
 
     python -m one_layer prepare_wmt14 --download --archives=DIR --out=DIR
-    python -m one_layer prepare_wmt14 --archives=DIR --out=DIR [--news_commentary=v12]
+    python -m one_layer prepare_wmt14 --archives=DIR --out=DIR
 
-The training text is Europarl v7, Common Crawl and News Commentary v9 (v12 with --news_commentary=v12): 4.5 million pairs. The steps
-are:
+The training text is Europarl v7, Common Crawl and News Commentary v9: 4.5 million pairs. The steps are:
 - normalise punctuation as Moses does, and replace characters that cannot be printed by spaces;
 - apply Moses' tokenisation, with hyphens split (`a @-@ b`); the text stays cased;
 - put every 100th pair into the validation set;
@@ -41,7 +40,7 @@ from one_layer.system.files import write_atomically
 log = logging.getLogger(__name__)
 
 LANGUAGES = ("en", "de")
-# Sizes and published.checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt, wmt17_translate.txt).
+# Sizes and published.checksums are from TensorFlow Datasets 4.9.10 (url_checksums/wmt14_translate.txt).
 EUROPARL = Archive(
     "training-parallel-europarl-v7.tgz",
     ("https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",),
@@ -54,20 +53,12 @@ COMMON_CRAWL = Archive(
     918_311_367,
     "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
 )
-NEWS_COMMENTARY = {
-    "v9": Archive(
-        "training-parallel-nc-v9.tgz",
-        ("https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",),
-        80_418_416,
-        "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-    ),
-    "v12": Archive(
-        "training-parallel-nc-v12.tgz",
-        ("https://data.statmt.org/wmt17/translation-task/training-parallel-nc-v12.tgz",),
-        168_591_139,
-        "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
-    ),
-}
+NEWS_COMMENTARY = Archive(
+    "training-parallel-nc-v9.tgz",
+    ("https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",),
+    80_418_416,
+    "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
+)
 TEST = Archive("test-full.tgz", ("https://www.statmt.org/wmt14/test-full.tgz",))  # no checksum is published
 TEST_FILES = ("newstest2014-deen-src.en.sgm", "newstest2014-deen-ref.de.sgm")
 
@@ -75,15 +66,12 @@ VALID_EVERY = 100
 
 Sources = list[tuple[Archive, str]]
 
-
-def sources(news_commentary: str) -> Sources:
-    """Returns the archives of the training text, each with the name of its English-German files without the language."""
-    name = f"news-commentary-{news_commentary}.de-en"
-    return [
-        (EUROPARL, "europarl-v7.de-en"),
-        (COMMON_CRAWL, "commoncrawl.de-en"),
-        (NEWS_COMMENTARY[news_commentary], name),
-    ]
+# The archives of the training text, each with the name of its English-German files without the language.
+TRAINING = [
+    (EUROPARL, "europarl-v7.de-en"),
+    (COMMON_CRAWL, "commoncrawl.de-en"),
+    (NEWS_COMMENTARY, "news-commentary-v9.de-en"),
+]
 
 
 def prepare(
@@ -148,14 +136,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
     parser.add_argument("--archives", type=Path, help="the folder with statmt.org's archives (default: --out)")
     parser.add_argument("--download", action="store_true", help="download the missing archives (1.7 GB in all)")
-    parser.add_argument(
-        "--news_commentary",
-        choices=list(NEWS_COMMENTARY),
-        default="v9",
-        help="version of News Commentary (default: %(default)s)",
-    )
     parser.add_argument("--merges", type=positive, default=40_000, help="number of BPE merges (default: %(default)s)")
     given = parser.parse_args(argv)
-    training = sources(given.news_commentary)
     with locked(given.out, "prepares a corpus in it"):
-        prepare(training, TEST, given.archives or given.out, given.out, given.merges, given.download)
+        prepare(TRAINING, TEST, given.archives or given.out, given.out, given.merges, given.download)

@@ -92,7 +92,6 @@ def check_translates(config: ModelConfig) -> None:
     """Raises: UserError for a model that neither fairseq nor the paper's fork of it can build."""
     needed: dict[str, tuple[Any, ...]] = {
         "family": ("translation",),
-        "coats": (1,),
         "selection": tuple(SELECTIONS.values()),
         "norm_position": ("post",),
         "gains": ("none",),

@@ -1,7 +1,7 @@
 """What is trained beside the mask of a matrix, for each depth: gains, and an adapter of low rank.
 
-The matrix of a depth is G ⊙ W ⊙ M + Aᵀ B. G has a factor for each row, each column or both: how much an input or an output counts at this
-depth, which a mask cannot tell. A and B have few rows (Hu et al. 2021, arXiv 2106.09685). B is 0 at the start, and G is 1.
+The matrix of a depth is G ⊙ W ⊙ M + Aᵀ B. G has a factor for each column: how much an output counts at this depth, which a mask cannot
+tell. A and B have few rows (Hu et al. 2021, arXiv 2106.09685). B is 0 at the start, and G is 1.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-ROWS, COLUMNS = "row_gain", "column_gain"  # the names of the arrays: of the inputs, and of the outputs
-GAINS = {"none": (), "rows": (ROWS,), "columns": (COLUMNS,), "both": (ROWS, COLUMNS)}  # by the values of `model.gains`
+COLUMNS = "column_gain"
+GAINS = {"none": (), "columns": (COLUMNS,)}  # by the values of `model.gains`
 ADAPTERS = ADAPTER_IN, ADAPTER_OUT = "adapter_in", "adapter_out"  # A and B
-BESIDE = (ROWS, COLUMNS, *ADAPTERS)
+BESIDE = (COLUMNS, *ADAPTERS)
 
 
 def with_beside(
@@ -24,11 +24,9 @@ def with_beside(
 ) -> Float[Array, "*depths rows columns"]:
     """`matrix` with what `own` has of these, with an axis for the depths or without.
 
-    First it is multiplied by the row gains [*depths, rows], then by the column gains [*depths, columns]. Then the product of the adapter's
-    matrices [*depths, rank, rows] and [*depths, rank, columns] is added.
+    First it is multiplied by the gains [*depths, columns]. Then the product of the adapter's matrices [*depths, rank, rows] and
+    [*depths, rank, columns] is added.
     """
-    if ROWS in own:
-        matrix = matrix * own[ROWS][..., :, None]
     if COLUMNS in own:
         matrix = matrix * own[COLUMNS][..., None, :]
     if ADAPTER_IN not in own:

@@ -64,7 +64,7 @@ class Layer(nn.Module):
             gru = Recurrence(s.kind, s.mask, s.dtype, s.both_ways, name="gru")
             return self._add("gru_norm", x, lambda x: gru(x, real, stepping))
         if s.block == "conv":
-            conv = Convolution(s.kind, s.mask, s.dtype, s.heads, s.convolution, s.width, s.both_ways, name="conv")
+            conv = Convolution(s.kind, s.mask, s.dtype, s.heads, s.both_ways, name="conv")
             return self._add("conv_norm", x, lambda x: conv(x, real, stepping))
         return self._add("ffn_norm", x, self._feed_forward)
 

@@ -23,7 +23,7 @@ Variables = dict[str, Any]
 
 @dataclass(frozen=True)
 class Group:
-    """The layers of one letter in a stack; `name` is the name of their module, and `numbers` counts them from 0, with those left out.
+    """The `count` layers of one letter in a stack; `name` is the name of their module.
 
     `one_weight`: they share the matrices of one layer, random or trained; else each has its own. `one_mask`: they share the scores of one
     mask. `shared_params`: they share some trained parameters (matrices, one mask, or the scales of norms).
@@ -32,7 +32,7 @@ class Group:
     letter: str
     name: str
     layer: LayerSettings
-    numbers: tuple[int, ...] = ()
+    count: int = 1
     one_weight: bool = False
     one_mask: bool = False
     shared_params: bool = False
@@ -45,8 +45,8 @@ class StackSettings:
     `remat`: the backward pass recomputes a layer's inner values instead of storing them, where this saves memory. `final_norm`: the kind
     of a LayerNorm after the last layer, which pre-LN needs, or None. In training, `layerdrop` is the probability that a layer is left out
     for a whole batch, and `backskip` says how gradients pass through reservoirs (see `one_layer.layers.mixed`). `freezing` says what is
-    trained in the layers, whose `numbers`, from 1, count those that are left out; `name` is `encoder` or `decoder`. `beside` names the
-    arrays that are trained beside masks (`one_layer.layers.beside`).
+    trained in the layers; `name` is `encoder` or `decoder`. `beside` names the arrays that are trained beside masks
+    (`one_layer.layers.beside`).
     """
 
     pattern: str
@@ -57,7 +57,6 @@ class StackSettings:
     backskip: str = "off"
     freezing: Freezing = Freezing()  # noqa: RUF009  # it is frozen itself
     name: str = ""
-    numbers: tuple[int, ...] = ()
     beside: tuple[str, ...] = ()
 
     @property

@@ -78,8 +78,7 @@ def run_mixed(
     """
     counts = Counter(settings.pattern)
     parts = {letter: group_variables(variables, settings.group(letter), count) for letter, count in counts.items()}
-    numbered = zip(settings.numbers, settings.pattern, strict=True)
-    frozen = [_frozen(settings, number, letter, variables) for number, letter in numbered]
+    frozen = [_frozen(settings, number, letter, variables) for number, letter in enumerate(settings.pattern, 1)]
     keys = None if key is None else jax.random.split(key, len(settings.pattern))
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 

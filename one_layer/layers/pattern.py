@@ -2,8 +2,6 @@
 
 `L` is an updatable layer, `R` a reservoir (random, never updated) and `S` the shared random layer under a Supermask of its own.
 Reservoirs alternate with updatable layers (Shen et al. 2021, arXiv 2012.15045, section 2).
-
-A lower-case letter is a layer that is left out: `LLlL` has three layers, which are the first, second and fourth of `LLLL`.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ LETTERS = {"L": "updatable layer", "R": "reservoir", "S": "shared random layer u
 _SHORT = re.compile(r"(\d{1,4})([LS])\+(\d{1,4})R")
 _FORMS = (
     "give a number of layers, a string of the letters L (updatable), R (reservoir) and S (shared random layer under a mask), for "
-    "instance LRLRL, or a number of layers with a number of reservoirs between them, for instance 4L+3R. A lower-case letter is a layer "
-    "that is left out; one must stay"
+    "instance LRLRL, or a number of layers with a number of reservoirs between them, for instance 4L+3R"
 )
 
 
@@ -35,20 +32,9 @@ def expand(key: str, value: int | str, letter: str) -> str:
         return letter * value
     if short := _SHORT.fullmatch(value):
         return _alternating(key, value, short[2], int(short[1]), int(short[3]))
-    if not value or value.islower() or set(value) - {*LETTERS, *"".join(LETTERS).lower()}:
+    if not value or set(value) - set(LETTERS):
         raise UserError(f"model.{key} is {value!r:.200}; {_FORMS}")
     return value
-
-
-def numbers_of(string: str, letter: str) -> tuple[int, ...]:
-    """The numbers, from 0, of the layers of one letter that a string keeps, among all its layers of that letter."""
-    alike = [each for each in string if each.upper() == letter]
-    return tuple(number for number, each in enumerate(alike) if each == letter)
-
-
-def left_out(string: str, kept: str) -> bool:
-    """Whether `kept` is `string` with no other change than that some of its layers are left out."""
-    return len(kept) == len(string) and all(now in (each, each.lower()) for each, now in zip(string, kept, strict=True))
 
 
 def _alternating(key: str, value: str, letter: str, layers: int, reservoirs: int) -> str:

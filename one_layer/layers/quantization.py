@@ -21,11 +21,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from one_layer.layers.beside import ADAPTERS, GAINS
+from one_layer.layers.beside import ADAPTERS, COLUMNS
 from one_layer.layers.trees import flatten_dict, unflatten_dict
 
 PRECISIONS = ("float32", "bfloat16", "int8", "int4")
-VECTORS = ("bias", "scale", *GAINS["both"])
+VECTORS = ("bias", "scale", COLUMNS)
 LARGEST = {"int8": 127, "int4": 7}
 LEAST_STEP = np.finfo(np.float32).tiny  # smaller steps are 0, because some processors take them for 0
 

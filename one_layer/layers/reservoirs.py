@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from one_layer.layers.matrix import Matrix, Projection
 from one_layer.layers.products import product
-from one_layer.layers.settings import DIRECTIONS, GATES
+from one_layer.layers.settings import DIRECTIONS, GATES, WIDTH
 from one_layer.supermask import Supermask
 
 
@@ -86,45 +86,38 @@ def _states(
 
 
 class Convolution(nn.Module):
-    """A lightweight or dynamic convolution (Wu et al. 2019, arXiv 1901.10430, sections 3 and 4, with the module of figure 2).
+    """A dynamic convolution (Wu et al. 2019, arXiv 1901.10430, sections 3 and 4, with the module of figure 2).
 
-    A projection to 2 d and a gated linear unit, then one kernel of `width` positions for each of `heads` groups of channels, normalised
-    by a softmax over its positions, then a projection. The kernel is fixed (`lightweight`), or made of the token at its place by a
-    projection (`dynamic`). It reaches to both sides, or to the past alone. Pads are zeros.
+    A projection to 2 d and a gated linear unit, then one kernel of `WIDTH` positions for each of `heads` groups of channels, normalised
+    by a softmax over its positions, then a projection. The kernel is made of the token at its place by a projection. It reaches to both
+    sides, or to the past alone. Pads are zeros.
     """
 
     kind: str
     mask: Supermask
     dtype: str
     heads: int
-    convolution: str
-    width: int
     both_ways: bool
 
     @nn.compact
     def __call__(
         self, x: Float[Array, "batch length d"], real: Bool[Array, "#batch length"], stepping: bool
     ) -> Float[Array, "batch length d"]:
-        """`real` is false at pads. With `stepping`, x has one position of every beam; `cache/state` has the width - 1 before it."""
+        """`real` is false at pads. With `stepping`, x has one position of every beam; `cache/state` has the WIDTH - 1 before it."""
         project = partial(Projection, kind=self.kind, mask=self.mask, bias=False, dtype=self.dtype)
         gated = nn.glu(project(2 * x.shape[-1], name="in")(x)) * real[..., None]
-        if self.convolution == "dynamic":
-            kernels = project(self.heads * self.width, name="kernels")(gated).reshape(*x.shape[:2], self.heads, -1)
-            subscripts = "...khc,...hk->...hc"
-        else:
-            kernels = Matrix((self.heads, self.width), self.kind, self.mask, name="kernels")()
-            subscripts = "...khc,hk->...hc"
+        kernels = project(self.heads * WIDTH, name="kernels")(gated).reshape(*x.shape[:2], self.heads, -1)
         weights = jax.nn.softmax(kernels.astype(jnp.float32)).astype(self.dtype)
         window = self._step(gated) if stepping else self._windows(gated)
         window = window.reshape(*window.shape[:-1], self.heads, -1)
-        mixed = product(subscripts, window, weights, self.dtype)
+        mixed = product("...khc,...hk->...hc", window, weights, self.dtype)
         return project(x.shape[-1], name="out")(mixed.reshape(x.shape))
 
     def _windows(self, x: Float[Array, "batch length d"]) -> Float[Array, "batch length width d"]:
         """The positions that each kernel covers, in order."""
-        length, after = x.shape[1], self.width // 2 if self.both_ways else 0
-        padded = jnp.pad(x, ((0, 0), (self.width - 1 - after, after), (0, 0)))
-        return jnp.stack([padded[:, first : first + length] for first in range(self.width)], axis=2)
+        length, after = x.shape[1], WIDTH // 2 if self.both_ways else 0
+        padded = jnp.pad(x, ((0, 0), (WIDTH - 1 - after, after), (0, 0)))
+        return jnp.stack([padded[:, first : first + length] for first in range(WIDTH)], axis=2)
 
     def _step(self, x: Float[Array, "batch beams d"]) -> Float[Array, "batch beams width d"]:
         window = jnp.concatenate([self.get_variable("cache", "state"), x[:, :, None]], axis=2)
@@ -132,12 +125,10 @@ class Convolution(nn.Module):
         return window
 
 
-def empty_state(
-    block: str, batch: int, beams: int, d_model: int, width: int, dtype: str
-) -> dict[str, dict[str, Array]]:
+def empty_state(block: str, batch: int, beams: int, d_model: int, dtype: str) -> dict[str, dict[str, Array]]:
     """The collection `cache` of one decoder layer with the block `ffn`, `gru` or `conv`; it belongs to beams and is reordered with them."""
     if block == "gru":
         return {"gru": {"state": jnp.zeros((batch, beams, d_model), dtype)}}
     if block == "conv":
-        return {"conv": {"state": jnp.zeros((batch, beams, width - 1, d_model), dtype)}}
+        return {"conv": {"state": jnp.zeros((batch, beams, WIDTH - 1, d_model), dtype)}}
     return {}

@@ -17,6 +17,7 @@ NORMS = ("plain", "affine", "frozen", "rms", "rms_plain")  # the kinds of `one_l
 BLOCKS = ("transformer", "ffn", "gru", "conv")  # of which a layer consists; see `one_layer.layers.reservoirs`
 GATES = ("reset", "update", "new")  # of a GRU
 DIRECTIONS = {True: ("forward", "backward"), False: ("forward",)}  # of a GRU that sees both ways, or not
+WIDTH = 7  # positions of a kernel of `conv`
 # Attention reads the cache in blocks of this many positions, so a step's cost grows with the tokens written, not with the capacity.
 BLOCK = 8
 
@@ -48,8 +49,8 @@ class LayerSettings:
     that the layer computes in.
 
     `block` says what the layer is made of: a `transformer` layer has attention and a feed-forward network. Reservoirs may be another
-    block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv` with the `convolution` `lightweight` or `dynamic` over
-    `width` positions. `both_ways`: a `gru` or `conv` also sees later positions.
+    block (see `one_layer.layers.reservoirs`): `ffn` alone, `gru`, or `conv`, a convolution. `both_ways`: a `gru` or
+    `conv` also sees later positions.
 
     `modern`: attention to itself has rotary positions (with `rotary_base`), and the feed-forward network is SwiGLU (Shazeer 2020,
     arXiv 2002.05202): (silu(x W_gate) ⊙ x W_in) W_out. Then `activation` has no effect.
@@ -70,8 +71,6 @@ class LayerSettings:
     dtype: str = "float32"
     norm_position: str = "post"
     block: str = "transformer"
-    convolution: str = "dynamic"
-    width: int = 7
     both_ways: bool = True
     modern: bool = False
     rotary_base: float = ROTARY_BASE

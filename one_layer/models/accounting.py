@@ -30,28 +30,17 @@ Path = tuple[str, ...]
 Variables = dict[str, Any]
 Account = dict[str, dict[str, int]]
 
-_TITLES = {
-    "dense": "parameters of a dense model of this shape",
-    "trained": "trained",
-    "random": "random: drawn from the seed, never trained",
-    "frozen": "frozen: fixed, not from the seed",
-    "kept": "kept: ones in all masks",
-    "no_mask": "no_mask: Param (no mask) of the paper's Table 1",
-    "used": "used: the same, with weights that any mask keeps",
-    "shared": "shared: random weights under several masks",
-    "shared_used": "shared_used: of these, kept by any mask",
-    "dense_float32": "bytes of a dense model of this shape",
-    "ticket": "ticket: seed, masks, other trained parameters",
-    "ticket_with_weights": "ticket_with_weights: with the random weights",
-}
-
 
 def account(config: ModelConfig, variables: Variables | None = None) -> Account:
     """Counts a model's `parameters` and `bytes`. No weights are drawn, so the count is cheap for models of any size.
 
-    `_TITLES` says what is counted. What layers share counts once, and frozen parts are not trained. `used` and `shared_used` are the
-    expected numbers for independent masks. `ticket` has all arrays that no seed gives in the precision in which they are trained, without
-    vocabularies and headers; `ticket_with_weights` is for readers that cannot draw the random weights from the seed.
+    What layers share counts once, and frozen parts are not trained.
+
+    - `dense`, `dense_float32`: the parameters and the bytes of a dense model of this shape;
+    - `trained`; `random`: drawn from the seed, never trained; `frozen`: fixed, not from the seed; `kept`: ones in all masks;
+    - `no_mask`: "Param (no mask)" of the paper's Table 1;
+    - `shared`: random weights under several masks; `shared_used`: of these, those that any of independent masks is expected to keep;
+    - `ticket`: all arrays that no seed gives, in the precision in which they are trained, without vocabularies and headers.
 
     `variables` are the model's. They are needed only for selections by a threshold, where the scores decide how many weights pass.
     Raises: UserError if they are needed and not given.
@@ -70,14 +59,9 @@ def account(config: ModelConfig, variables: Variables | None = None) -> Account:
         "dense": _size(shapes(_dense(config)), "params"),
         **_use(fixed, kept, others),
     }
-    ticket = ticket_bytes(config)
     return {
         "parameters": parameters,
-        "bytes": {
-            "ticket": ticket,
-            "ticket_with_weights": ticket + 4 * parameters["random"],
-            "dense_float32": 4 * parameters["dense"],
-        },
+        "bytes": {"ticket": ticket_bytes(config), "dense_float32": 4 * parameters["dense"]},
     }
 
 
@@ -86,62 +70,19 @@ def ticket_bytes(config: ModelConfig) -> int:
     total = 0
     for path, shape in shapes(config).items():
         if path[-1] == "scores":  # each mask, of each kind of bits, begins a byte of its own
-            counts = config.supermask.bit_counts(math.prod(shape[-2:]))
-            total += math.prod(shape[:-2]) * sum(-(-count // 8) for count in counts.values())
+            total += math.prod(shape[:-2]) * len(config.supermask.kinds) * -(-math.prod(shape[-2:]) // 8)
         elif path[0] in ("params", "frozen"):
             total += stored_bytes(config.precisions.of(path[-1], shape), shape)
     return total
 
 
-def ticket_size(config: ModelConfig) -> tuple[int, int]:
-    """The fewest and the most bytes of a ticket, without vocabulary and headers; 0 for the fewest if the scores decide.
-
-    The fewest: each mask of n weights, of which k are kept, takes log2 of the number of such masks, bits that no code can save. So
-    does each further coat, of the n weights that the coat below keeps. The most: a bit for each of these. Trained and fixed arrays have
-    no code in both, but the precision in which they are trained.
-    """
-    fewest, most = 0.0, ticket_bytes(config)
-    if not config.supermask.exact:
-        return 0, most
-    for path, shape in shapes(config).items():
-        if path[-1] == "scores":
-            size, masks = math.prod(shape[-2:]), math.prod(shape[:-2])
-            counts = config.supermask.coat_counts(size)
-            for bits, kept in zip(config.supermask.bit_counts(size).values(), counts, strict=True):
-                chosen = math.lgamma(bits + 1) - math.lgamma(kept + 1) - math.lgamma(bits - kept + 1)
-                fewest += masks * (chosen / math.log(2) / 8 - -(-bits // 8))
-    return most + math.floor(fewest), most
-
-
 def describe_ticket(config: ModelConfig) -> list[str]:
-    """A line for people about the size of a ticket; none for a model that has no ticket.
-
-    Where the scores decide how many weights each mask keeps or negates, there is no least size that is known before training; nor is there
-    one where arrays are stored in few bits, which a file codes once more.
-    """
+    """A line for people about the size of a ticket; none for a model that has no ticket."""
     if not any(path[0] == "random" for path in shapes(config)):
         return []
-    fewest, most = ticket_size(config)
-    fewest *= not {"int8", "int4"} & {config.trained_precision, config.vector_precision}
-    between = f"at least {fewest:,} bytes (the entropy of its masks), at most {most:,}"
-    if not fewest:
-        between = f"at most {most:,} bytes"
-    elif fewest == most:
-        between = f"{most:,} bytes"
-    return [f"the weights in the ticket will take {between}; its vocabularies, BPE codes and settings come on top"]
-
-
-def describe(accounts: Mapping[str, Account]) -> str:
-    """A table of accounts for people, with one column per model."""
-    models = [each["parameters"] | each["bytes"] for each in accounts.values()]
-    rows = [["", *accounts], *([title, *(f"{each[name]:,}" for each in models)] for name, title in _TITLES.items())]
-    shares = [each["shared_used"] / each["shared"] if each["shared"] else None for each in models]
-    rows.append(["share of shared_used", *("none" if share is None else f"{share:.2%}" for share in shares)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([title.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))])
-        for title, *cells in rows
-    )
+    return [
+        f"the weights in the ticket will take at most {ticket_bytes(config):,} bytes; its vocabularies, BPE codes and settings come on top"
+    ]
 
 
 def _kept(config: ModelConfig, module: Path, shape: Shape, variables: Variables | None) -> list[float]:
@@ -165,18 +106,15 @@ def _ones(supermask: Supermask, scores: Float[Array, "masks fan_in fan_out"]) ->
 
 
 def _use(fixed: Mapping[Path, Shape], kept: Mapping[Path, list[float]], others: int) -> dict[str, int]:
-    """How many fixed weights a mask keeps on average, and how many at least one of several independent masks keeps, plus `others`."""
-    no_mask, used, shared, shared_used = float(others), float(others), 0, 0.0
+    """How many fixed weights a mask keeps on average, plus `others`; and those under several masks, and how many any of these keeps."""
+    no_mask, shared, shared_used = float(others), 0, 0.0
     for path, shape in fixed.items():
         number, fractions = math.prod(shape), kept.get(path[:-1], [1.0])
-        mean = sum(fractions) / len(fractions)
-        no_mask += number * mean
+        no_mask += number * sum(fractions) / len(fractions)
         if len(shape) == 2 and len(fractions) > 1:  # one matrix, several masks
-            union = number * (1.0 - math.prod(1.0 - each for each in fractions))
-            used, shared, shared_used = used + union, shared + number, shared_used + union
-        else:
-            used += number * mean
-    return {"no_mask": round(no_mask), "used": round(used), "shared": shared, "shared_used": round(shared_used)}
+            shared += number
+            shared_used += number * (1.0 - math.prod(1.0 - each for each in fractions))
+    return {"no_mask": round(no_mask), "shared": shared, "shared_used": round(shared_used)}
 
 
 def _size(shapes: Mapping[Path, Shape], collection: str) -> int:

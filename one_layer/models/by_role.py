@@ -79,7 +79,7 @@ def pack(
 ) -> dict[str, UInt8[np.ndarray, "*layers bytes"]]:
     """The masks as bits by their kinds (`Supermask.kinds`), as `one_layer.supermask.unpack_mask` reads them."""
     flat = mask.reshape(*mask.shape[:-2], -1)
-    kinds = {"mask": flat != 0, "sign": flat < 0} | {f"coat{n}": flat >= n for n in range(2, supermask.coats + 1)}
+    kinds = {"mask": flat != 0, "sign": flat < 0}
     return {kind: np.packbits(kinds[kind], axis=-1, bitorder="little") for kind in supermask.kinds}
 
 
@@ -108,8 +108,7 @@ def _mask(config: ModelConfig, flat: dict[Path, Any], path: Path, shape: tuple[i
         return ones.reshape(shape).astype(np.int8)
 
     bits = {kind: unpacked(kind) for kind in config.supermask.kinds}
-    mask, sign = bits.pop("mask", np.ones(shape, np.int8)), bits.pop("sign", np.zeros(shape, np.int8))
-    return (mask + sum(bits.values())) * (1 - 2 * sign)  # the others are further coats
+    return bits.get("mask", np.ones(shape, np.int8)) * (1 - 2 * bits.get("sign", np.zeros(shape, np.int8)))
 
 
 def _checked(config: ModelConfig, own: Matrices, role: str, mask: Any) -> Int8[np.ndarray, "..."]:

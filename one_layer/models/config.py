@@ -17,14 +17,13 @@ from functools import cached_property
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.groups import Group, StackSettings
-from one_layer.layers.pattern import numbers_of
 from one_layer.layers.settings import LayerSettings
 from one_layer.models.families import Family, family_named
 from one_layer.models.keys import ModelKeys
 from one_layer.system.errors import UserError
 
 # All other settings of a layer are the model's, and have the same names.
-_OWN = ("kind", "mask", "block", "convolution", "width", "both_ways")
+_OWN = ("kind", "mask", "block", "both_ways")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
                 letter,
                 name,
                 _layer(config, letter, stack),
-                numbers_of(config.strings[stack], letter),
+                pattern.count(letter),
                 one_weight=shares and config.sharing == "weights",
                 one_mask=shares and config.sharing == "masks",
                 shared_params=shares
@@ -93,7 +92,6 @@ def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
         backskip=config.backskip,
         freezing=config.freezing,
         name=stack,
-        numbers=tuple(number for number, letter in enumerate(config.strings[stack], 1) if letter.isupper()),
         beside=config.beside,
     )
 
@@ -111,17 +109,11 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
         norm = "rms" if config.modern else "affine"
         return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
     both_ways = stack == "encoder"  # a decoder must not see later tokens
-    if config.reservoir == "conv" and both_ways and config.reservoir_width % 2 == 0:
-        raise UserError(
-            f"model.reservoir_width is {config.reservoir_width}; it must be odd where a convolution sees both sides"
-        )
     return dataclasses.replace(
         main,
         kind="fixed",
         bias=False,
         norm="rms_plain" if config.modern else "plain",
         block=config.reservoir,
-        convolution=config.reservoir_conv,
-        width=config.reservoir_width,
         both_ways=both_ways,
     )

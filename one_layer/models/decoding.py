@@ -137,7 +137,7 @@ def empty(settings: LayerSettings, batch: int, beam: int, length: int) -> Variab
     s = settings
     if s.block == "transformer":
         return {"self_attention": empty_cache(batch, beam, length, s.heads, s.d_model // s.heads, s.dtype)}
-    return empty_state(s.block, batch, beam, s.d_model, s.width, s.dtype)
+    return empty_state(s.block, batch, beam, s.d_model, s.dtype)
 
 
 class CausalDecoder(Steps):

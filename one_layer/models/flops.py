@@ -15,7 +15,7 @@ from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.freezing import words
 from one_layer.layers.groups import Group
 from one_layer.layers.materializing import trained_leaf
-from one_layer.layers.settings import LayerSettings
+from one_layer.layers.settings import WIDTH, LayerSettings
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, Path, matrices
 
@@ -53,7 +53,8 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
             group.letter: [p for p in matrices(config) if p.path[0] == stack and p.group == group]
             for group in settings.groups
         }
-        for number, letter, recomputed in zip(settings.numbers, settings.pattern, settings.recomputed, strict=True):
+        layers = zip(settings.pattern, settings.recomputed, strict=True)
+        for number, (letter, recomputed) in enumerate(layers, 1):
             group = settings.group(letter)
             trained = [_trains(config, group, part, number) for part in parts[letter]]
             skipped = letter == "R" and settings.backskip != "off"
@@ -127,10 +128,7 @@ class _Layer:
             for factors in (query + key, (query or key) + value):  # of queries and keys, and of weights and values
                 self._between(2 * self.rows * own * keys * s.d_model, factors)
         if name == "kernels":
-            dynamic = s.convolution == "dynamic"
-            self._between(2 * self.rows * own * s.width * s.d_model, self.below * (1 + dynamic))
-            if not dynamic:
-                return
+            self._between(2 * self.rows * own * WIDTH * s.d_model, 2 * self.below)
         reaches = self.encoded if of_source else self._start if name in self._alike else self.below
         products = 2 * self.rows * (self.length["encoder"] if of_source else own) * part.shape[0] * part.shape[1]
         self.forward += products

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from one_layer.layers.groups import Group
-from one_layer.layers.settings import DIRECTIONS, GATES
+from one_layer.layers.settings import DIRECTIONS, GATES, WIDTH
 from one_layer.models.config import ModelConfig
 
 Path = tuple[str, ...]
@@ -68,7 +68,7 @@ def norms(config: ModelConfig) -> Iterator[NormPart]:
         if head.norm:
             yield NormPart((f"{head.name}_norm", "layer_norm"), f"{head.role}/norm", "affine", head.shape[1])
     for stack, group in _groups(config):
-        kind, block, layers = group.layer.norm, group.layer.block, (len(group.numbers),)
+        kind, block, layers = group.layer.norm, group.layer.block, (group.count,)
         scale = () if config.share_norm_scale and group.shared_params and kind in ("affine", "rms") else layers
         for name in (*config.network_family.attentions(stack), "ffn") if block == "transformer" else (block,):
             path, role = (stack, group.name, f"{name}_norm", "layer_norm"), f"{_prefix(stack, group)}/{name}/norm"
@@ -108,6 +108,5 @@ def _of_layer(config: ModelConfig, stack: str, group: Group) -> Iterator[tuple[P
                     yield ("gru", f"{direction}_{gate}_{side}"), f"gru/{direction}/{gate}/{side}", (rows, width)
     if s.block == "conv":
         yield ("conv", "in"), "conv/in", (d, 2 * d)
-        dynamic = s.convolution == "dynamic"
-        yield ("conv", "kernels"), "conv/kernels", (d, s.heads * s.width) if dynamic else (s.heads, s.width)
+        yield ("conv", "kernels"), "conv/kernels", (d, s.heads * WIDTH)
         yield ("conv", "out"), "conv/out", (d, d)

@@ -219,7 +219,7 @@ class Devices:
         """
         if not self.many:
             return Selecting(together=self.platform != "cpu")
-        if supermask.dynamic_scale or supermask.coats > 1:  # these masks have other values; W ⊙ M travels instead
+        if supermask.dynamic_scale:  # these masks have other values; W ⊙ M travels instead
             return Selecting(True, _layout)
         signs = "sign" in supermask.kinds
         return Selecting(True, _layout, lambda path, weights, mask: _product(self, signs, path, weights, mask))

@@ -97,7 +97,7 @@ class TrainedParts:
 
 
 def count_trained(config: ModelConfig) -> int:
-    """How many parameters training changes. A name may mean a layer that was left out of the model, so names are not checked."""
+    """How many parameters training changes."""
     every = _params(config)
     return sum(math.prod(_of_rows(every[path], places)) for path, places in _trained_rows(config, every).items())
 
@@ -125,7 +125,7 @@ def _numbers(config: ModelConfig, path: Path, shape: Shape) -> list[int] | list[
     if path[0] not in STACKS or not has_layer_axis(path[-1], shape):
         return [None]
     letter = next(group.letter for group in config.stack(path[0]).groups if group.name == path[1])
-    return [place for place, each in enumerate(config.strings[path[0]], 1) if each == letter]
+    return [place for place, each in enumerate(config.pattern(path[0]), 1) if each == letter]
 
 
 def _check_names(config: ModelConfig, every: dict[Path, Shape]) -> None:

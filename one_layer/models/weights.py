@@ -18,16 +18,13 @@ import numpy as np
 from jaxtyping import Float32
 
 from one_layer.data.special_tokens import PAD
-from one_layer.initializers import ORTHOGONAL, Recipe, drawn_layers
+from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.trees import unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices, norms
 from one_layer.models.sharding import Devices
-
-_SCORE = 0.5  # the value of constant scores, as in the reference
-_NOISE = 1e-4  # standard deviation of `constant_noisy` scores, as in the reference
 
 Path = tuple[str, ...]
 Variables = dict[str, Any]
@@ -74,16 +71,14 @@ def abstract(config: ModelConfig) -> Variables:
 
 @dataclass(frozen=True)
 class _Constant:
-    """Takes the place of a recipe: an array with one value, plus the noise that a recipe draws, if there is one."""
+    """Takes the place of a recipe: an array with one value."""
 
     whole_shape: tuple[int, ...]
     value: float
-    noise: Recipe | None = None
 
     def draw(self, seed: int) -> np.ndarray:
-        """The array; only the noise depends on `seed`."""
-        constant = np.full(self.whole_shape, self.value, np.float32)
-        return constant + self.noise.draw(seed) if self.noise else constant
+        """The array, whatever the `seed`."""
+        return np.full(self.whole_shape, self.value, np.float32)
 
 
 @lru_cache(maxsize=64)  # a program is asked for the parts of one model many times
@@ -100,7 +95,7 @@ def _parts(config: ModelConfig) -> Mapping[Path, Recipe | _Constant]:
             found["random", *path, "kernel"] = recipe
         if leaf == "scores":
             found["params", *path, "scores"] = _scores(config, part, recipe)
-        layers = (len(part.group.numbers),) if part.group else ()
+        layers = (part.group.count,) if part.group else ()
         if part.bias:
             found["params", *path, "bias"] = _Constant((*layers, part.shape[1]), 0.0)
         if part.main:
@@ -133,8 +128,8 @@ def roles(config: ModelConfig) -> dict[Path, str]:
 
 def _recipe(config: ModelConfig, part: Part) -> Recipe:
     if part.group:
-        layers = None if part.group.one_weight else drawn_layers(part.group.numbers)
-        return Recipe(part.role, part.shape, *_scheme(config, part, part.group.layer.convolution), layers=layers)
+        layers = None if part.group.one_weight else part.group.count
+        return Recipe(part.role, part.shape, *_scheme(config, part), layers=layers)
     if not part.path[-1].endswith("embedding"):
         return Recipe(part.role, part.shape, "xavier_uniform")
     if part.kind == "trained" or not config.masked:
@@ -145,13 +140,11 @@ def _recipe(config: ModelConfig, part: Part) -> Recipe:
     return Recipe(part.role, part.shape, scheme, scale, fan_in=config.d_model, zero_row=zero_row)
 
 
-def _scheme(config: ModelConfig, part: Part, convolution: str) -> tuple[str, float]:
+def _scheme(config: ModelConfig, part: Part) -> tuple[str, float]:
     """Scheme and scale of a matrix of a layer."""
     name = part.path[-1]
     if part.kind == "fixed":
-        # The kernels of a lightweight convolution are no projection; the code of Wu et al. 2019 draws them so.
-        kernels = name == "kernels" and convolution == "lightweight"
-        return ("xavier_uniform" if kernels else ORTHOGONAL), 1.0
+        return ORTHOGONAL, 1.0
     masked = part.kind == "masked"
     if config.init_attention != "scheme" or not masked:
         scheme = "xavier_constant" if masked and config.init_attention == "xavier_constant" else "xavier_uniform"
@@ -180,30 +173,25 @@ def _found_scale(config: ModelConfig) -> float:
     return _keep_scale(config)
 
 
-def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe | _Constant:
-    """How the scores of a matrix are made, by `score_init`; every layer has its own unless the layers share one mask.
+def _scores(config: ModelConfig, part: Part, recipe: Recipe) -> Recipe:
+    """How the scores of a matrix are drawn; every layer has its own unless the layers share one mask.
 
     U(±1/√fan_in) is Kaiming uniform with a = √5, which has 1/√6 of the usual bound.
     """
-    layers = drawn_layers(part.group.numbers) if part.group and config.sharing != "masks" else None
-    role = f"{recipe.role}/scores"
-    if config.score_init == "uniform":
-        scale = math.sqrt(1 / 6)
-        return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers)
-    noise = Recipe(role, recipe.shape, "normal", _NOISE * math.sqrt(recipe.shape[-1]), layers=layers)
-    return _Constant(noise.whole_shape, _SCORE, noise if config.score_init == "constant_noisy" else None)
+    layers = part.group.count if part.group and config.sharing != "masks" else None
+    role, scale = f"{recipe.role}/scores", math.sqrt(1 / 6)
+    return Recipe(role, recipe.shape, "kaiming_uniform", scale, fan_in=recipe.fan_in, layers=layers)
 
 
 def _beside(config: ModelConfig, part: Part) -> dict[str, Recipe | _Constant]:
     """What is trained beside the mask of a layer's matrix, with the layer axis first: gains of 1, and adapters whose products are 0."""
     assert part.group
-    numbers, rank = part.group.numbers, config.adapter_rank
-    sizes = dict(zip(GAINS["both"], part.shape, strict=True))
+    count, rank = part.group.count, config.adapter_rank
     found: dict[str, Recipe | _Constant] = {
-        name: _Constant((len(numbers), sizes[name]), 1.0) for name in GAINS[config.gains]
+        name: _Constant((count, part.shape[1]), 1.0) for name in GAINS[config.gains]
     }
     if rank:
         shape = (rank, part.shape[0])
-        found[ADAPTER_IN] = Recipe(f"{part.role}/adapter", shape, "normal", layers=drawn_layers(numbers))
-        found[ADAPTER_OUT] = _Constant((len(numbers), rank, part.shape[1]), 0.0)
+        found[ADAPTER_IN] = Recipe(f"{part.role}/adapter", shape, "normal", layers=count)
+        found[ADAPTER_OUT] = _Constant((count, rank, part.shape[1]), 0.0)
     return found

@@ -10,9 +10,6 @@ from typing import Any
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import MissingPart
-from one_layer.models import ModelConfig
-from one_layer.models.accounting import Account, account, describe
-from one_layer.models.pruning import kept_layers
 from one_layer.runs.changes import may_change
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
@@ -28,8 +25,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
     """Scores a model on a split: `valid`, the name of a test set, or `test` for all test sets. Other splits are not read.
 
     If `folder` is given, writes `evaluation-SPLIT.json` and `hypotheses-SPLIT.txt` (detokenised text, or labels) into it for every
-    split. Their names say what differs from the run's own evaluation: the checkpoint, layers that are left out, settings, or another
-    text. The scores say so too: `layers` has the layers that stay, by stack, if some are left out, and `fingerprint` is that of the text.
+    split. Their names say what differs from the run's own evaluation: the checkpoint, settings, or another text. The
+    scores say so too: `fingerprint` is that of the text.
     Raises: UserError for an unknown split or missing files, and for a ticket of another model than the folder's.
     """
     if folder and folder.holds_run and model.file_bytes is not None:
@@ -41,21 +38,13 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             f"{error.missing}. To score another text, give the run's --config, --config.data.directory=FOLDER, and the names of test sets "
             "there as --config.data.tests=NAME,NAME"
         ) from None
-    if model.config.supermask.exact or not {"materialized", "packed"} & model.variables.keys():
-        log.info("parameters and bytes:\n%s", describe({model.config.weights: _account(model)}))
     if model.file_bytes is not None:
         log.info("%s itself has %s bytes", model.source, f"{model.file_bytes:,}")
     splits = {"valid": corpus.valid, **corpus.tests} if len(corpus.valid) else corpus.tests
-    found, prints, layers = {}, fingerprints(corpus), kept_layers(model.config)
+    found, prints = {}, fingerprints(corpus)
     for name, split in splits.items():
         scores, hypotheses = model.score(split, name)
-        said = {
-            "split": name,
-            "fingerprint": prints[name],
-            "checkpoint": model.source,
-            "step": model.step,
-            "layers": layers,
-        }
+        said = {"split": name, "fingerprint": prints[name], "checkpoint": model.source, "step": model.step}
         scores = {**said, **vars(model.settings), **scores}
         scores |= {"engine": model.engine_name} if model.engine_name else {}
         if model.file_bytes is not None:
@@ -66,13 +55,6 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
             folder.write_hypotheses(name, _scored(model), hypotheses)
         found[name] = scores
     return found
-
-
-def _account(model: TrainedModel) -> Account:
-    """The count of parameters and bytes. A ticket's model does not know what was frozen; its settings of training may."""
-    optim = model.trained_with.get("optim", {})
-    frozen = {key: optim.get(key, "") for key in ("train_only", "freeze")}
-    return account(model.config.replace(**frozen), model.variables)
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
@@ -91,9 +73,8 @@ def _fingerprint(split: Split) -> str:
 def _check_same_model(ticket: TrainedModel, folder: RunFolder) -> None:
     """Raises: UserError, which names what differs, for a ticket that cannot be of the folder's run, as which a report would show it."""
     run, assets = folder.read_config(), folder.assets()
-    config = run.model_config(*map(len, assets.vocabularies))
-    there = _identity(run.raw, config, assets)
-    here = _identity(ticket.trained_with, ticket.config, ticket.assets)
+    there = _identity(run.raw, assets)
+    here = _identity(ticket.trained_with, ticket.assets)
     both = {name: (there[name], here[name]) for name in there if name in here}
     if differing := [
         f"{name}: {values[0]!r:.100} there, {values[1]!r:.100} here"
@@ -106,14 +87,13 @@ def _check_same_model(ticket: TrainedModel, folder: RunFolder) -> None:
         )
 
 
-def _identity(trained_with: dict[str, Any], config: ModelConfig, assets: TextAssets) -> dict[str, Any]:
-    """What is the same in a run and all its tickets, whatever their checkpoints, their precisions and the layers that they leave out."""
-    layers = {f"{stack}_layers": string.upper() for stack, string in config.strings.items()}
+def _identity(trained_with: dict[str, Any], assets: TextAssets) -> dict[str, Any]:
+    """What is the same in a run and all its tickets, whatever their checkpoints and their precisions."""
     prints = (vocabulary.fingerprint for vocabulary in assets.vocabularies)
     data = {name: value for name, value in trained_with["data"].items() if name not in ("valid", "tests")}
     return {
         "seed": trained_with["seed"],
-        **flatten({"model": {**trained_with["model"], **layers}, "data": data, **of_training(trained_with)}),
+        **flatten({"model": trained_with["model"], "data": data, **of_training(trained_with)}),
         **dict(zip(("source vocabulary", "target vocabulary"), prints, strict=True)),
     }
 
@@ -124,9 +104,8 @@ def _scored(model: TrainedModel) -> str:
     now = {f"evaluation.{name}": value for name, value in vars(model.settings).items()}
     now |= {f"data.{name}": getattr(model.data, name) for name in ("directory", "valid")}
     changed = (f"{name.partition('.')[2]}={value}" for name, value in now.items() if trained.get(name, value) != value)
-    layers = (f"{stack}={numbers}" for stack, numbers in kept_layers(model.config).items())
     source = Path(model.source).name
     if model.file_bytes is not None and not source.endswith(".safetensors"):
         source = f"ticket-{source}"  # a file may have the name of a checkpoint
     engine = [f"engine={model.engine_name}"] if model.engine_name else []
-    return " ".join([source, *layers, *changed, *engine])
+    return " ".join([source, *changed, *engine])

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +35,9 @@ class RunPaths:
     def __str__(self) -> str:
         return str(self.path)
 
-    def ticket_in(self, precision: str | None, layers: Mapping[str, str] | None = None) -> Path:
-        """The ticket whose trained and fixed matrices have this precision; None: the one in which they were trained.
-
-        `layers`: those that stay, by stack, if some are left out.
-        """
-        parts = [] if precision in (None, "float32") else [precision]
-        parts += [f"{stack}-{numbers}" for stack, numbers in (layers or {}).items()]
-        return self.path / f"{'-'.join(['ticket', *parts])}.safetensors"
+    def ticket_in(self, precision: str | None) -> Path:
+        """The ticket whose trained and fixed matrices have this precision; None: the one in which they were trained."""
+        return self.ticket_file if precision in (None, "float32") else self.path / f"ticket-{precision}.safetensors"
 
     def hypotheses_file(self, split: str, suffix: str = "", kind: str = "plain") -> Path:
         """The hypotheses of a split; `suffix` says the checkpoint."""

@@ -1,4 +1,4 @@
-"""A trained model with other settings of scoring: another search, another text, layers left out."""
+"""A trained model with other settings of scoring: another search, another text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import logging
 from typing import Any
 
 from one_layer.data.config import DataConfig
-from one_layer.models.pruning import pruned
 from one_layer.runs.records import flatten, record
 from one_layer.runs.settings import task_settings
 from one_layer.system.errors import UserError
@@ -17,39 +16,23 @@ from one_layer.tasks.model import TrainedModel
 log = logging.getLogger(__name__)
 
 _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
-_LAYERS = ("model.encoder_layers", "model.decoder_layers")
-
-
-def without_layers(model: TrainedModel, overrides: dict[str, Any]) -> TrainedModel:
-    """`model` without the layers that are lower-case letters in `overrides`: `model.encoder_layers`, `.decoder_layers`.
-
-    Raises: UserError for strings that differ in more from those that the model was trained with.
-    """
-    trained, given = flatten(model.trained_with), flatten(overrides)
-    layers = {name: given[name] for name in _LAYERS if name in given and given[name] != trained.get(name)}
-    if not layers:
-        return model
-    keys = {name.removeprefix("model."): value for name, value in layers.items()}
-    config, variables = pruned(model.config, model.variables, **keys)
-    return dataclasses.replace(model, config=config, variables=variables)
 
 
 def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
     """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
 
-    Layers may be left out (see `without_layers`). Everything else was decided in training. Raises: UserError for an override (by its
+    Everything else was decided in training. Raises: UserError for an override (by its
     dotted name) that differs from the value that the model was trained with, and for settings that do not fit the model or its text.
     """
     trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():
         if name in _WHERE_TEXT_IS:
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
-        elif not name.startswith(("evaluation.", "mesh.")) and name not in _LAYERS and trained.get(name) != value:
+        elif not name.startswith(("evaluation.", "mesh.")) and trained.get(name) != value:
             raise UserError(
                 f"--config.{name}={value!r:.200}, but the run was trained with {trained.get(name)!r}; when scoring or translating, only "
-                f"evaluation.*, mesh.*, {', '.join((*_WHERE_TEXT_IS, *_LAYERS))} can have other values"
+                f"evaluation.*, mesh.*, {', '.join(_WHERE_TEXT_IS)} can have other values"
             )
-    model = without_layers(model, overrides)
     if not isinstance(config.get("evaluation"), dict):
         raise UserError("the config lacks the section 'evaluation'; start from configs/common.py")
     task = task_named(model.task)

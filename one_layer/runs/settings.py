@@ -81,7 +81,6 @@ class TrainConfig:
     backskip: str = "off"
     check_memory: bool = True
     init_from: str = ""
-    init_partly: bool = False
     model_of: str = ""
     distil: float = 0.0
 

@@ -9,6 +9,8 @@ from one_layer.system.errors import UserError
 
 # Each with the last version that reads it.
 REMOVED = {
+    **dict.fromkeys(("model.coats", "model.score_init", "model.reservoir_conv", "model.reservoir_width"), "0.7.0"),
+    **dict.fromkeys(("evaluation.top_k", "evaluation.top_p", "train.init_partly"), "0.7.0"),
     **dict.fromkeys(("train.keep_best", "train.distil_temperature", "train.distil_top_k"), "0.5.0"),
     **dict.fromkeys(("data.min_count", "data.teacher_beam", "evaluation.candidates"), "0.5.0"),
     **dict.fromkeys(
@@ -23,7 +25,11 @@ REMOVED = {
     ),
 }
 # The values with which such keys did nothing; tickets of the versions that had them give all their keys.
-IDLE = {"data.min_count": 1, "data.teacher_beam": 5}
+IDLE = {
+    **{"data.min_count": 1, "data.teacher_beam": 5},
+    **{"model.coats": 1, "model.score_init": "uniform", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7},
+    **{"evaluation.top_k": 0, "evaluation.top_p": 1.0},
+}
 
 
 def without_idle(section: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -184,14 +184,6 @@ class Task(ABC):
         """The hypotheses of two models (of the kind `plain`) for a split, line by line; None for a task that has no such lines."""
         return None
 
-    def lowered_search(
-        self, model: ModelConfig, settings: Any, variables: Variables, source: Any, limits: Any, active: Any
-    ) -> Any:
-        """The program of a search before it is compiled, for shapes in the place of arrays: ids [rows, length], the most tokens of each
-        row, and whether it is searched. Raises: UserError by default.
-        """
-        raise UserError(f"--program=search needs a model that translates, and task is {self.name}; give --program=step")
-
     def line_work(self, model: ModelConfig, settings: Any, tokens: int) -> Work:
         """An approximate upper bound of the work for a line of `tokens` tokens; by default the work of the encoder."""
         return encoder_work(model, tokens)

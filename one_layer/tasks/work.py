@@ -1,8 +1,10 @@
-"""Estimates of the memory and time that one line takes, from settings alone. They limit what a ticket from a stranger may demand."""
+"""Estimates of the memory and time that one line takes, from settings alone. They limit what a ticket from a stranger may demand.
+
+Every layer counts as one with attention; a reservoir takes less, or not much more.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 from one_layer.layers.settings import BLOCK
@@ -18,19 +20,18 @@ class Work(NamedTuple):
 
 def encoder_work(config: ModelConfig, tokens: int) -> Work:
     """The work of the encoder for a line of `tokens` tokens."""
-    c, convolved = config, _Convolutions.of(config, "encoder")
-    kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens + 2 * convolved.window)
+    c = config
+    kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens)
     layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
-    return Work(4 * kept, 2 * tokens * (c.depth("encoder") * layer + convolved.operations))
+    return Work(4 * kept, 2 * tokens * c.depth("encoder") * layer)
 
 
 def decoder_work(config: ModelConfig, tokens: int) -> Work:
     """The work of a decoder alone that reads or writes `tokens` tokens one by one."""
-    c, layers, convolved = config, config.depth("decoder"), _Convolutions.of(config, "decoder")
+    c, layers = config, config.depth("decoder")
     kept = tokens * (2 * layers * c.d_model + c.d_model) + 2 * c.target_vocab + c.ffn + c.heads * tokens
-    kept += convolved.states + convolved.window
     layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
-    return Work(4 * kept, 2 * tokens * (layers * layer + convolved.operations + c.target_vocab * c.d_model))
+    return Work(4 * kept, 2 * tokens * (layers * layer + c.target_vocab * c.d_model))
 
 
 def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Work:
@@ -39,36 +40,14 @@ def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Wo
     Every beam attends to the entries of all beams and hides those that are not its own past (see `one_layer.models.decoding`), so memory
     and time grow with the square of the beam.
     """
-    c, encoder, convolved = config, encoder_work(config, tokens), _Convolutions.of(config, "decoder")
+    c, encoder = config, encoder_work(config, tokens)
     positions = -(-longest // BLOCK) * BLOCK
     memory, cache = (places * 2 * c.depth("decoder") * c.d_model for places in (tokens, positions))
     hypotheses = 5 * positions  # tokens and their log p, of the alive and of the finished ones; and ancestors
-    step = 2 * c.target_vocab + c.ffn + c.heads * (2 * BLOCK * beam + tokens) + convolved.window
-    kept = memory + longest * c.d_model + beam * (cache + hypotheses + convolved.states + step)
+    step = 2 * c.target_vocab + c.ffn + c.heads * (2 * BLOCK * beam + tokens)
+    kept = memory + longest * c.d_model + beam * (cache + hypotheses + step)
     visible = positions * beam**2  # of one byte each
     seen = beam * (longest + BLOCK) // 2 + tokens  # entries that a query attends to, in the mean over all steps
     layer = 8 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * seen * c.d_model
-    multiplied = c.depth("decoder") * layer + convolved.operations + c.target_vocab * c.d_model
+    multiplied = c.depth("decoder") * layer + c.target_vocab * c.d_model
     return Work(encoder.bytes + 4 * kept + visible, encoder.operations + 2 * longest * beam * multiplied)
-
-
-class _Convolutions(NamedTuple):
-    """What the convolutions of a stack add for one token, or for one beam: numbers, and multiplications.
-
-    `window`: the positions that a kernel covers and, if each token has kernels of its own, these, in one layer at a time.
-    `states`: what all layers keep between two steps of decoding (see `one_layer.layers.reservoirs.empty_state`).
-    """
-
-    window: int
-    states: int
-    operations: int
-
-    @classmethod
-    def of(cls, config: ModelConfig, stack: str) -> _Convolutions:
-        settings = config.stack(stack)
-        blocks = Counter(settings.group(letter).layer.block for letter in settings.pattern)
-        layers, width = blocks["conv"], config.reservoir_width
-        # Lightweight kernels are the same for all tokens.
-        kernels = config.heads if config.reservoir_conv == "dynamic" else 0
-        each = width * (config.d_model + kernels)
-        return cls(each if layers else 0, layers * (width - 1) * config.d_model, layers * each)

@@ -24,9 +24,9 @@ from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.quantization import VECTORS, stored_bytes
 from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.runs.records import record
+from one_layer.supermask import kept_count
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets.coats import all_bits, nested_bits
 from one_layer.tickets.file import TicketFile
 from one_layer.tickets.json_text import damaged
 from one_layer.tickets.limits import check_drawing, check_work
@@ -60,7 +60,6 @@ class Ticket(Settings):
     - `masks`: packed bits in C order over fan_in and fan_out, the lowest bit of each byte first. Every layer starts at a new byte, so the
       shape is [layers, bytes]; it is [bytes] for a table, and for one mask that the layers share. Keys are the module's path and the kinds
       of `Supermask.kinds`: "mask" (1 where the mask is not 0) and "sign" (1 where it is -1).
-      Of a further coat, a file has fewer bits (`one_layer.tickets.coats`).
     - `drawn`, by the module's path: the random weights that the seed gives.
     - `arrays`, by collection and path: all other variables: trained, fixed, or random but not from the seed.
     """
@@ -91,8 +90,7 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
     tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
-    masks = nested_bits(ticket.masks, ticket.config)
-    tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in masks.items()}
+    tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
     matrices = chosen(ticket.config.trained_precision, precision)
@@ -144,7 +142,6 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     if strange := sorted(file.metadata.keys() - METADATA):
         raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
     weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
-    masks = all_bits(masks, config)
     return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
 
 
@@ -188,19 +185,18 @@ def _read_joined(
 
 def _read_masks(file: TicketFile, role: str, shape: Shape, config: ModelConfig) -> dict[str, np.ndarray]:
     """The packed masks of this shape. Checks that bits beyond the last are 0, and how many bits are set."""
-    supermask, whole = config.supermask, math.prod(shape[-2:])
-    wanted = dict(zip(supermask.kinds, supermask.coat_counts(whole), strict=True)) if supermask.exact else {}
+    supermask, size = config.supermask, math.prod(shape[-2:])
+    wanted = kept_count(size, supermask.keep) if supermask.exact else None
     bits: dict[str, np.ndarray] = {}
-    for kind, size in supermask.bit_counts(whole).items():
+    for kind in supermask.kinds:
         bits[kind] = file.tensor(f"{kind}/{role}", "uint8", (*shape[:-2], -(-size // 8)))
         if size % 8 and np.any(bits[kind][..., -1] >> size % 8):
             raise damaged(f"{kind}/{role} has bits beyond its last weight")
         kept = np.ravel(np.bitwise_count(bits[kind]).sum(axis=-1, dtype=np.int64))
-        if supermask.exact and len(wrong := kept[kept != wanted[kind]]):
-            keep = f"model.keep {supermask.keep}" + (
-                f" with model.coats {supermask.coats}" if supermask.coats > 1 else ""
+        if wanted is not None and len(wrong := kept[kept != wanted]):
+            raise damaged(
+                f"{kind}/{role} keeps {wrong[0]:,} weights where model.keep {supermask.keep} keeps {wanted:,}"
             )
-            raise damaged(f"{kind}/{role} keeps {wrong[0]:,} weights where {keep} keeps {wanted[kind]:,}")
     if "mask" in bits and "sign" in bits and np.any(bits["sign"] & ~bits["mask"]):
         raise damaged(f"sign/{role} has bits where the mask is 0")
     return bits

@@ -81,7 +81,7 @@ def coded(
     stored, entries = {}, {}
     for name, tensor in tensors.items():
         stored[name] = np.ascontiguousarray(tensor, _DTYPES[_code(tensor)])
-        level = 1 if name.startswith(("mask/", "sign/", "coat")) else 19  # texts are small, and repeat what is far away
+        level = 1 if name.startswith(("mask/", "sign/")) else 19  # texts are small, and repeat what is far away
         codec, code = codecs.encode(tensor.tobytes(), level) if tensor.dtype == np.uint8 else (None, b"")
         matrix = tensor.dtype != np.uint8 and is_matrix(name.rsplit("/", 1)[-1], tensor.shape)
         if precision != "float32" and matrix and name not in exact:

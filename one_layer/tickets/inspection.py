@@ -8,7 +8,6 @@ that overlap more, or use fewer weights, have something in common.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +17,6 @@ import numpy as np
 from jaxtyping import UInt8
 
 from one_layer.models import recipes
-from one_layer.tickets.coats import nested_bits
 from one_layer.tickets.settings import Settings
 from one_layer.tickets.ticket import describe_checkpoint, read
 
@@ -68,10 +66,9 @@ def inspect(path: str | Path) -> Inspection:
     file, ticket = read(path)
     sizes = {name: tensor.nbytes for name, tensor in file.tensors.items()}
     matrices = []
-    nested = nested_bits(ticket.masks, ticket.config)
     for module, recipe in recipes(ticket.config).items():
         drawn = ticket.drawn.get(module)
-        masks = {path[-1]: bits for path, bits in nested.items() if path[:-1] == module}
+        masks = {path[-1]: bits for path, bits in ticket.masks.items() if path[:-1] == module}
         if drawn or masks:
             stored = sum(sizes[f"{kind}/{recipe.role}"] for kind in masks)
             made = f"{drawn.recipe.scheme} × {drawn.recipe.scale:.4g}" if drawn else "stored"
@@ -116,9 +113,8 @@ def describe(inspection: Inspection) -> str:
         )
     masks, bound = (sum(getattr(matrix, name) for matrix in inspection.matrices) for name in ("stored", "bound"))
     rest = inspection.total - masks - inspection.arrays - inspection.text
-    coats = f", {config.coats} coats" if config.coats > 1 else ""
     by = f", keep {config.keep:g}" if config.supermask.exact else f", threshold {config.threshold:g}"
-    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}{coats}; " if masked else ""
+    selected = f"masks by {config.selection}{'' if config.selection == 'sign' else by}; " if masked else ""
     of_masks = f"masks {masks:,} (bound {bound:,.0f}), " if masked else ""
     return "\n".join(
         [
@@ -148,9 +144,7 @@ def _matrix(
     shares = {kind: [int(ones) / size for ones in _ones(bits)] for kind, bits in rows.items()}
     kept = shares.get("mask") or [1.0] * len(shares.get("sign", []))
     negative = shares.get("sign") or [0.0] * len(kept)
-    more = [share for kind, share in shares.items() if kind not in ("mask", "sign")] or [negative]
-    values = zip(kept, *more, strict=True)  # shares: not 0, and at least 2, 3, ..., or below 0
-    bound = sum(_entropy(1 - each[0], *map(operator.sub, each, (*each[1:], 0.0))) for each in values) * size / 8
+    bound = sum(_entropy(1 - p, p - q, q) for p, q in zip(kept, negative, strict=True)) * size / 8
     overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None
     return Matrix(role, recipe, (shape[0], shape[1]), tuple(kept), stored, bound, overlap)
 

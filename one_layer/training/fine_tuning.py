@@ -2,7 +2,7 @@
 
 An array of the parameters is taken over if the other run's best checkpoint has one with the same path and shape. A head is taken over
 only if the labels are the same. All other parameters are new. Masks and fixed matrices of a part that both models have are not left
-behind without `train.init_partly`. `optim.train_only` and `optim.freeze` say what is then trained.
+behind. `optim.train_only` and `optim.freeze` say what is then trained.
 
 Scores have a meaning only over the random weights that they were trained on. So the seed and the recipes of random weights must be
 those of the other run; another seed is refused, because a run, its checkpoints and its tickets have one seed for everything. The text
@@ -41,16 +41,15 @@ _SAME = (
     *("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions"),
     "rotary_base",
 )
-_SAME_RESERVOIRS = ("reservoir", "reservoir_conv", "reservoir_width")
 # Keys that change nothing of what arrays compute after training.
 _OF_TRAINING = {
-    *("score_init", "remat", "layerdrop"),
+    *("remat", "layerdrop"),
     *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
 }
 # Keys that decide neither which arrays a model has nor their shapes.
 _FREE = {
     *_OF_TRAINING,
-    *("selection", "keep", "threshold", "dynamic_scale", "coats", "scale_by_keep"),
+    *("selection", "keep", "threshold", "dynamic_scale", "scale_by_keep"),
     *("dtype", "trained_precision", "vector_precision"),
 }
 
@@ -113,8 +112,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     report = [f"from {run.train.init_from} (update {source.step}): {_listed(taken)}"]
     report += [f"new: {_listed(own.keys() - taken.keys())}"]
     left = theirs.keys() - taken.keys()
-    if not run.train.init_partly:
-        _check_left(run, model, source, left if same_labels else {path for path in left if "head" not in words(path)})
+    _check_left(run, model, source, left if same_labels else {path for path in left if "head" not in words(path)})
     if reshaped := sorted(path for path in left & own.keys() if theirs[path].shape != own[path]):
         first = reshaped[0]
         report.append(
@@ -159,7 +157,7 @@ def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: 
     if lost:
         raise UserError(
             f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {_others(model, source, _FREE)}; give "
-            f"train.model_of={run.train.init_from}, which takes its settings, or train.init_partly=True, which allows it"
+            f"train.model_of={run.train.init_from}, which takes its settings"
         )
 
 
@@ -178,7 +176,7 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
     scaled = ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()
     pairs = [
         (f"model.{key}", getattr(model, key), getattr(source.config, key))
-        for key in (*_SAME, *learned, *scaled, *(_SAME_RESERVOIRS if both_have_reservoirs else ()))
+        for key in (*_SAME, *learned, *scaled, *(("reservoir",) if both_have_reservoirs else ()))
     ] + [
         (f"data.{key}", getattr(now, key), getattr(then, key))
         for key in STEPS
@@ -210,10 +208,7 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
 
 
 def _fixed(model: ModelConfig, seed: int) -> dict[ArrayPath, tuple[Any, ...]]:
-    """What decides each matrix that is not trained, by the path of its module: its collection and, if it is drawn, its recipe and the seed.
-
-    The scores of layers that are left out (small letters) are not taken over, so the recipe says which layers there are.
-    """
+    """What decides each matrix that is not trained, by its module's path: its collection and, if it is drawn, its recipe and the seed."""
     drawn = recipes(model)
     known = {path[1:-1]: path[0] for path in shapes(model) if path[0] in ("random", "frozen") and path[-1] == "kernel"}
     return {module: (kind, drawn[module], seed) if kind == "random" else (kind,) for module, kind in known.items()}

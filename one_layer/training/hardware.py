@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from one_layer.data.preparation.parallel import cores
 from one_layer.models.sharding import Devices
 
 _NVIDIA = Path("/proc/driver/nvidia/version")  # where NVIDIA's driver is loaded
@@ -15,8 +15,7 @@ def describe_devices(devices: Devices) -> list[str]:
     number, kind = devices.mesh.size, devices.mesh.devices.flat[0].device_kind
     if devices.platform != "cpu":
         return [f"trains on {number} x {kind}"]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    said = [f"trains on the CPU, with {cores} cores" + (f" as {number} devices" if number > 1 else "")]
+    said = [f"trains on the CPU, with {cores()} cores" + (f" as {number} devices" if number > 1 else "")]
     if _NVIDIA.exists():
         said.append(
             "this machine has an NVIDIA GPU, which this JAX does not use: pip install -r requirements-cuda.txt (no flag is needed then), "

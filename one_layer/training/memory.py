@@ -47,9 +47,9 @@ def check_memory(run: RunConfig, model: ModelConfig, corpus: Corpus | None = Non
 
     Without a corpus, only the model is counted.
 
-    `members` such runs are trained together; they are scored one after the other.
+    `members` such runs are trained together, on one device; they are scored one after the other.
     """
-    parts, limit = estimate(run, model, corpus), memory_limit()
+    parts, limit = estimate(run, model, corpus), memory_limit(jax.device_count() if members == 1 else 1)
     parts = {name: size if name == "search" else members * size for name, size in parts.items()}
     updating = sum(parts.values()) - parts["search"]
     scoring = parts["state"] + parts["search"]  # between updates
@@ -107,14 +107,15 @@ def activations(run: RunConfig, model: ModelConfig, tokens: int, longest: int) -
     return tokens * kept + max(logits, tokens * again)  # the logits are gone when the first layer is computed again
 
 
-def memory_limit() -> int:
-    """The bytes that the run may take: the memory of all accelerators. On CPUs: the least of the machine's, its group's and its own limit.
+def memory_limit(devices: int) -> int:
+    """The bytes that the run may take: the memory of `devices` accelerators. On CPUs, the least of the machine's, its group's and its own
+    limit.
 
     Several processes are taken to be on machines of their own.
     """
     statistics = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in statistics:
-        return int(statistics["bytes_limit"]) * jax.device_count()
+        return int(statistics["bytes_limit"]) * devices
     own, _ = resource.getrlimit(resource.RLIMIT_AS)
     limits = [
         os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),

@@ -88,7 +88,7 @@ class Member(Trainer):
         super().__init__(ready)
 
     def leave_device(self) -> None:
-        """Moves the arrays to the host, so that the first device does not hold those of all runs before they lie on all devices."""
+        """Moves the arrays to the host, so that the device does not hold them twice while they are stacked."""
         self.own = jax.device_get(self.own)
 
     def enter(self, stack: Stack, place: int) -> None:

@@ -26,7 +26,6 @@ INPUTS = (
 )
 # These decide only the values that arrays begin with.
 _DRAWN = (
-    "model.score_init",
     "model.init_scheme",
     "model.init_attention",
     "model.init_embedding",
@@ -76,6 +75,5 @@ def check(config: Mapping[str, Any]) -> None:
     for name, possible in (("mesh.data", (-1, 1)), ("mesh.model", (1,))):
         if flat[name] not in possible:
             raise UserError(
-                f"{name} is {flat[name]}, but --vmap trains each run on one device, and shares out the runs over all devices; leave "
-                f"--vmap or {name} out"
+                f"{name} is {flat[name]}, but --vmap trains all runs on one device; leave --vmap or {name} out"
             )

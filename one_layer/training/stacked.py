@@ -1,4 +1,4 @@
-"""The arrays of several runs along a first axis, and the program that does one update of all of them, on one device or on many."""
+"""The arrays of several runs along a first axis, and the program that does one update of all of them, on one device."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Shaped
 
 from one_layer.models import ModelConfig
@@ -30,51 +28,20 @@ Numbers = dict[str, Shaped[Array | np.ndarray, "*members"]]
 _TREES = ("params", "moments", "fixed")
 
 
-_MEMBERS = P("members")
-
-
 class Stack:
     """The arrays `params`, `moments` and `fixed` of runs that one program can train, in the order of these runs."""
 
-    def __init__(self, runs: Sequence[Trainer], devices: Sequence[jax.Device] | None = None) -> None:
-        """`devices` are by default all of this process. Places that are left have the arrays of the first run."""
-        first, known = runs[0], devices or jax.local_devices()
-        self._each, used = places(len(runs), len(known))
-        self._devices = known[:used]
-        mesh = Mesh(np.array(self._devices), ("members",), axis_types=(AxisType.Auto,))
-        self._sharding = NamedSharding(mesh, _MEMBERS)
-        filled = [*runs, *[first] * (len(self) - len(runs))]
-        self._trees = {name: jax.tree.map(self._stacked, *(getattr(each, name) for each in filled)) for name in _TREES}
-        self._numbers = differing([each.run for each in filled])
-        self._step = self._jit(_step(first.run, first.model, first.updates))
+    def __init__(self, runs: Sequence[Trainer]) -> None:
+        first = runs[0]
+        self._size = len(runs)
+        self._trees = {name: jax.tree.map(_stacked, *(getattr(each, name) for each in runs)) for name in _TREES}
+        self._numbers = differing([each.run for each in runs])
+        self._step = jax.jit(jax.vmap(_step(first.run, first.model, first.updates)), donate_argnums=(2, 3))
         self._one = jax.jit(_one)
 
-    def __len__(self) -> int:
-        return self._each * len(self._devices)
-
-    def _stacked(self, *leaves: Any) -> Array:
-        return jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves]), self._sharding)
-
-    def _jit(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Compiles `step`, which is written for one member, for all places. Its params and moments are donated.
-
-        Each device computes its own places, without communication. jit alone, over a sharded axis, would give all devices one condition
-        for the loops that select masks, and exchange it in every pass.
-        """
-        # Everything is different on every device, so there is nothing that check_vma could find; loops that begin with constants fail it.
-        apart = jax.shard_map(
-            jax.vmap(step), mesh=self._sharding.mesh, in_specs=_MEMBERS, out_specs=_MEMBERS, check_vma=False
-        )
-        return jax.jit(apart, in_shardings=self._sharding, out_shardings=self._sharding, donate_argnums=(2, 3))
-
     def of(self, name: str, place: int) -> Tree:
-        """A copy of the arrays `name` of the run at `place`, on the first device: there one program evaluates all runs."""
-        number, index = divmod(place, self._each)
-
-        def part(leaf: Array) -> Array:
-            return next(shard.data for shard in leaf.addressable_shards if shard.device == self._devices[number])
-
-        return jax.device_put(self._one(jax.tree.map(part, self._trees[name]), index), self._devices[0])
+        """A copy of the arrays `name` of the run at `place`."""
+        return self._one(self._trees[name], place)
 
     def update(self, requests: Mapping[int, Request]) -> list[dict[str, Any]]:
         """Does these updates, by place; their batches have the same shape. The arrays of all other runs stay as they are.
@@ -82,25 +49,16 @@ class Stack:
         Returns: what the update of each place reports. Reading one of the numbers waits until the update is computed.
         """
         self._trees["params"], self._trees["moments"], sums = self._step(*self._arguments(requests))
-        return [{name: _Element(array, place) for name, array in sums.items()} for place in range(len(self))]
+        return [{name: _Element(array, place) for name, array in sums.items()} for place in range(self._size)]
 
     def _arguments(self, requests: Mapping[int, Request]) -> tuple[Any, ...]:
         """What the program takes. A place without a request is given another one's, and is not active."""
         filling = next(iter(requests.values()))
-        each = [requests.get(place, filling) for place in range(len(self))]
+        each = [requests.get(place, filling) for place in range(self._size)]
         batch = {name: np.stack([one[name] for one, _ in each]) for name in filling[0]}
-        active = np.array([place in requests for place in range(len(self))])
+        active = np.array([place in requests for place in range(self._size)])
         counts = np.array([number for _, number in each], np.int32)
         return (self._numbers, active, *(self._trees[name] for name in _TREES), batch, counts)
-
-
-def places(members: int, devices: int) -> tuple[int, int]:
-    """How many places there are on each of how many devices: as few as possible on a device, and then as few devices as hold them.
-
-    All devices have the same number, so that none waits for another one.
-    """
-    each = -(-members // devices)
-    return each, -(-members // each)
 
 
 class _Element:
@@ -157,6 +115,10 @@ def _with_inputs(config: OptimConfig, numbers: Numbers) -> OptimConfig:
         if section == "optim":
             object.__setattr__(made, key, value)
     return made
+
+
+def _stacked(*leaves: Any) -> Array:
+    return jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves]))
 
 
 def _one(tree: Tree, place: Any) -> Tree:

@@ -1,4 +1,4 @@
-"""Steps and searches, compiled without arrays, for a device that is here."""
+"""Steps, compiled without arrays, for a device that is here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from one_layer.ahead.contents import contents
 from one_layer.ahead.prediction import predict
 from one_layer.ahead.programs import compiled
 from one_layer.models.flops import update_flops
-from one_layer.system.errors import UserError
-from one_layer.tasks import TASKS
 from tests import tiny
 from tests.ahead.targets import HERE
 
@@ -25,7 +23,7 @@ def run():
 def step(run):
     """Of a config that leaves numbers open, which do not matter."""
     run = replace(run, optim=replace(run.optim, lr=None, warmup=None))
-    return compiled("step", run, run.model_config(20, 20), HERE, 8, (1, 1))
+    return compiled(run, run.model_config(20, 20), HERE, 8, (1, 1))
 
 
 def test_a_step_is_compiled_for_the_rows_of_a_micro_batch(step):
@@ -38,11 +36,3 @@ def test_a_prediction_is_the_sum_of_what_does_not_overlap(run, step):
     found, more = (predict(contents(step.text), count, HERE) for count in (operations, 10**15))
     assert found.update == max(found.products, found.memory) + found.wire + found.launches
     assert more.products > found.products and more.memory == found.memory and more.update > found.update
-
-
-def test_a_search_is_compiled_for_models_that_translate_alone(run):
-    search = compiled("search", run, run.model_config(20, 20), HERE, 8, (1, 1))
-    assert contents(search.text).open_loops, "a search ends when all sentences have"
-    other = replace(run, task=TASKS["classification"])
-    with pytest.raises(UserError, match="--program=search needs a model that translates, and task is classification"):
-        compiled("search", other, run.model_config(20, 20), HERE, 8, (1, 1))

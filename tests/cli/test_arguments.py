@@ -232,8 +232,8 @@ def test_an_argument_of_load_without_effect_is_refused(tmp_path, name, arguments
 
 
 def test_a_folder_is_needed(refused, tmp_path):
-    for mode in ("train", "export"):
-        assert "--workdir is missing; give the folder of the run\n" in refused(f"--mode={mode}", TOY) + "\n"
+    for words in (["--mode=train", TOY], ["--mode=export"]):
+        assert "--workdir is missing; give the folder of the run\n" in refused(*words) + "\n"
     assert "--workdir is missing" in refused("--mode=report", "--runs=x")
     for mode in ("inspect", "translate", "evaluate"):
         assert "give the folder of the run, or a ticket as --ticket=FILE" in refused(f"--mode={mode}")

@@ -50,7 +50,7 @@ def test_a_damaged_line_of_metrics_is_said_before_a_finished_run_is_scored_again
         (["--mode=translate", "--input=nowhere.txt"], "nowhere.txt does not exist"),
         (["--mode=evaluate", TOY, "--config.evaluation.beam=0"], "evaluation.beam is 0"),
         (["--mode=translate", TOY, "--config.model.keep=0.3"], "was trained with 0.5"),
-        (["--mode=export", TOY, "--config.optim.lr=1"], "--mode=export has no use for --config.optim.lr"),
+        (["--mode=export", TOY], "--mode=export has no use for --config"),
     ],
 )
 def test_what_a_run_does_not_have(refused, workdir, arguments, message):

@@ -15,7 +15,7 @@ from one_layer.data.text.preprocess import Preprocessing, join_bpe
 from one_layer.system.errors import UserError
 from tests.commands.test_prepare_iwslt14 import pack
 
-NAMES = [name for _, name in wmt14.sources("v9")]
+NAMES = [name for _, name in wmt14.TRAINING]
 
 
 def sentences(language: str, name: str, count: int) -> list[str]:
@@ -29,7 +29,7 @@ def remote(
     """Returns small archives with the official layout and file:// URLs; the `odd` lines begin a language's first file."""
     folder.mkdir()
     training = []
-    for (official, name), count in zip(wmt14.sources("v9"), counts, strict=True):
+    for (official, name), count in zip(wmt14.TRAINING, counts, strict=True):
         files = {f"training/{name}.{side}": sentences(side, name, count) for side in wmt14.LANGUAGES}
         files[f"training/{name.replace('de-en', 'fr-en')}.en"] = ["another pair of languages"]
         if name == NAMES[0]:

@@ -273,6 +273,6 @@ def test_the_estimate_is_low_and_grows_with_what_it_counts(monkeypatch):
     assert min(parts.values()) > 0 and sum(parts.values()) < 50e6
     for change, part in {"optim.accumulate": "batches", "evaluation.beam": "search"}.items():
         assert estimate(tiny.run({change: 1000}), model, corpus)[part] > parts[part]
-    monkeypatch.setattr(memory, "memory_limit", lambda: sum(parts.values()) // 4)
+    monkeypatch.setattr(memory, "memory_limit", lambda devices: sum(parts.values()) // 4)
     with pytest.raises(UserError, match="would take at least"):
         check_memory(run, model, corpus)

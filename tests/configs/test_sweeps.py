@@ -57,7 +57,7 @@ CONFIGS = {
 SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
 FIGURE_5 = [(name, sweep) for name, sweep in SWEEPS if sweep.startswith("figure5")]
 # What a dense model does not have: masks over random weights.
-OF_MASKS = ("keep", "selection", "threshold", "dynamic_scale", "score_init", "scale_by_keep")
+OF_MASKS = ("keep", "selection", "threshold", "dynamic_scale", "scale_by_keep")
 
 
 def values_of(config: str, runs: list[Overrides]) -> list[dict[str, Any]]:

@@ -120,7 +120,6 @@ def test_a_number_that_is_not_finite_is_named_once(kind):
     [
         ({"decoder_layers": 0}, "model.family is 'classifier', but fairseq, or the paper's fork of it"),
         ({"selection": "sign", "keep": 1.0}, "model.selection is 'sign', but"),
-        ({"coats": 3}, "model.coats is 3, but"),
         ({"encoder_layers": "RR"}, "model.encoder_layers is RR, but all layers of a model of fairseq are alike"),
         ({"decoder_layers": "SL"}, "all layers of a model of fairseq are alike"),
         ({"norm_position": "pre"}, "model.norm_position is 'pre', but"),

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.layers.beside import ADAPTERS, COLUMNS, GAINS, ROWS
+from one_layer.layers.beside import ADAPTERS, COLUMNS, GAINS
 from one_layer.layers.materializing import materialize
 from one_layer.layers.matrix import Projection
 from one_layer.layers.trees import flatten_dict
@@ -18,7 +18,7 @@ from tests.tiny_tickets import TINY
 
 DICE = np.random.default_rng(0)
 W, S = (jnp.asarray(DICE.normal(size=(3, 4)), jnp.float32) for _ in range(2))
-VECTORS = {name: jnp.asarray(DICE.normal(size=size), jnp.float32) for name, size in ((ROWS, 3), (COLUMNS, 4))}
+COLUMN_GAINS = jnp.asarray(DICE.normal(size=4), jnp.float32)
 A, B = (jnp.asarray(DICE.normal(size=(2, size)), jnp.float32) for size in W.shape)
 
 
@@ -26,11 +26,10 @@ A, B = (jnp.asarray(DICE.normal(size=(2, size)), jnp.float32) for size in W.shap
 @pytest.mark.parametrize("adapted", [False, True], ids=["", "with an adapter"])
 @pytest.mark.parametrize("gains", GAINS)
 def test_a_projection_multiplies_by_all_of_it(gains, adapted, keep):
-    own = {name: VECTORS[name] for name in GAINS[gains]} | (dict(zip(ADAPTERS, (A, B), strict=True)) if adapted else {})
+    own = dict.fromkeys(GAINS[gains], COLUMN_GAINS) | (dict(zip(ADAPTERS, (A, B), strict=True)) if adapted else {})
     scores = {"scores": S} if keep < 1 else {}
     variables = {"params": {**scores, **own}, "random": {"kernel": W}}
-    rows, columns = (VECTORS[name] if name in own else jnp.ones_like(VECTORS[name]) for name in (ROWS, COLUMNS))
-    expected = W * (topk_mask(S, keep) if keep < 1 else 1) * rows[:, None] * columns + (A.T @ B if adapted else 0)
+    expected = W * (topk_mask(S, keep) if keep < 1 else 1) * own.get(COLUMNS, 1.0) + (A.T @ B if adapted else 0)
     projection = Projection(4, "masked", Supermask(keep), False, "float32")
     once = materialize(variables, Supermask(keep))
     for each in (variables, once, materialize(once, Supermask(keep))):
@@ -39,9 +38,8 @@ def test_a_projection_multiplies_by_all_of_it(gains, adapted, keep):
 
 
 def test_each_depth_has_its_own_and_tables_have_none():
-    config = TINY.replace(gains="both", decoder_layers="SLS")
-    found = {path: shape for path, shape in shapes(config).items() if path[-1] in GAINS["both"]}
-    assert found["params", "encoder", "layers", "ffn_in", ROWS] == (2, 6)
+    config = TINY.replace(gains="columns", decoder_layers="SLS")
+    found = {path: shape for path, shape in shapes(config).items() if path[-1] == COLUMNS}
     assert found["params", "encoder", "layers", "ffn_in", COLUMNS] == (2, 12)
     masked = {path[1:-1] for path in shapes(config) if path[-1] == "scores" and not path[-2].endswith("embedding")}
     assert {path[1:-1] for path in found} == masked, "of trained layers beside masked ones neither"
@@ -65,5 +63,5 @@ def test_a_dense_model_has_none():
         TINY.replace(weights="dense", adapter_rank=1)
     with pytest.raises(UserError, match=r"model.adapter_rank is 7; it must lie in \[0, model.d_model 6\]"):
         TINY.replace(adapter_rank=7)
-    with pytest.raises(UserError, match=r"model.gains is 'rows', but model.weights is dense"):
-        TINY.replace(weights="dense", gains="rows")
+    with pytest.raises(UserError, match=r"model.gains is 'columns', but model.weights is dense"):
+        TINY.replace(weights="dense", gains="columns")

@@ -54,7 +54,6 @@ MODELS = {
         "selection": "sigmoid_threshold",
         "threshold": 0.52,
         "embedding_path": "somewhere",
-        "score_init": "constant_noisy",
         "init_preset": "reference",
         "norm": "affine",
     },
@@ -68,8 +67,6 @@ def make(changes: dict[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
     for path, leaf in flat.items():
         if path[-1] in ("bias", "scale"):
             flat[path] = leaf + noise.normal(0, 0.3, leaf.shape).astype(np.float32)
-        if path[-1] == "scores" and config.score_init != "uniform":
-            flat[path] = (leaf - 0.5) * 1000  # noise of 1e-4 as spread as uniform scores
         if path[0] == "frozen" and path[-1] == "kernel":
             flat[path] = jnp.asarray(noise.normal(0, 0.4, leaf.shape), jnp.float32)
     return config, unflatten_dict(flat)
@@ -177,14 +174,6 @@ def test_what_layers_share_has_no_layer_axis():
     assert shapes["decoder", "layers", "ffn_in", "kernel"] == (3, 8, 12)
     assert shapes["decoder", "layers", "ffn_norm", "layer_norm", "scale"] == (8,)
     assert shapes["decoder", "layers", "ffn_norm", "layer_norm", "bias"] == (3, 8)
-
-
-def test_constant_scores_tie_and_noisy_ones_do_not():
-    for kind, spread in (("constant", 0.0), ("constant_noisy", 1e-4)):
-        config = TINY.replace(score_init=kind, d_model=32, heads=4)
-        for path, leaf in flatten_dict(initialize(config, 0)["params"]).items():
-            assert np.mean(leaf) == pytest.approx(0.5, abs=2e-5), path
-            assert np.std(np.asarray(leaf, np.float64)) == pytest.approx(spread, rel=0.15), path
 
 
 def test_tables_from_elsewhere_are_nobody_s_to_train_and_are_missed_where_they_are_not_given():

@@ -27,12 +27,11 @@ SHARED = ModelConfig(
     decoder_layers=3,
     weights="dense",
     sharing="weights",
-    gains="both",
+    gains="columns",
 )
 APART = SHARED.replace(sharing="none", gains="none")
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
 TARGET = np.array([[2, 5, 6, 7, 8], [2, 9, 10, 4, 6]])
-BESIDE = ("row_gain", "column_gain")
 
 
 def made() -> dict[str, Any]:
@@ -45,12 +44,10 @@ def unshared(params: dict[str, Any]) -> dict[str, Any]:
     """The same function as L layers: the matrix of a depth is G ⊙ W."""
     flat, found = flatten_dict(params), {}
     for path, leaf in flat.items():
-        if path[-1] in BESIDE:
+        if path[-1] == "column_gain":
             continue
-        rows, columns = (flat.get((*path[:-1], name)) for name in BESIDE)
-        found[path] = (
-            leaf * rows[:, :, None] * columns[:, None, :] if path[-1] == "kernel" and rows is not None else leaf
-        )
+        columns = flat.get((*path[:-1], "column_gain"))
+        found[path] = leaf * columns[:, None, :] if path[-1] == "kernel" and columns is not None else leaf
     return unflatten_dict(found)
 
 
@@ -69,7 +66,7 @@ def test_it_computes_what_l_layers_with_these_matrices_do():
 def test_multiplied_out_once_it_is_the_same_and_so_is_token_by_token():
     variables = {"params": made(), "random": {}}
     applied = materialize(variables, SHARED.supermask)
-    assert not [path for path in flatten_dict(applied["params"]) if path[-1] in BESIDE]
+    assert not [path for path in flatten_dict(applied["params"]) if path[-1] == "column_gain"]
     whole = build(SHARED).apply(variables, SOURCE, TARGET)
     np.testing.assert_allclose(build(SHARED).apply(applied, SOURCE, TARGET), whole, rtol=1e-5, atol=1e-5)
     for given in (variables, applied):
@@ -85,9 +82,8 @@ def test_its_gradient_is_the_sum_over_the_depths():
     ours = flatten_dict(jax.grad(lambda p: loss(SHARED, p))(params))
     theirs = flatten_dict(jax.grad(lambda p: loss(APART, p))(unshared(params)))
     flat = flatten_dict(params)
-    for path in (path for path in ours if (*path[:-1], BESIDE[0]) in ours and path[-1] == "kernel"):
-        rows, columns = (flat[*path[:-1], name] for name in BESIDE)
-        summed = (theirs[path] * rows[:, :, None] * columns[:, None, :]).sum(axis=0)
+    for path in (path for path in ours if (*path[:-1], "column_gain") in ours and path[-1] == "kernel"):
+        summed = (theirs[path] * flat[*path[:-1], "column_gain"][:, None, :]).sum(axis=0)
         np.testing.assert_allclose(ours[path], summed, rtol=1e-3, atol=1e-6)
 
 

@@ -159,8 +159,8 @@ def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
         ({"model.encoder_layers": "SRS"}, "one layer with reservoirs", 75.0),
         (dense, "fully weighted", 50.0),
         (dense | {"model.encoder_layers": "LR"}, "trained layers with reservoirs", 90.0),
-        (dense | {"model.encoder_layers": "LlRR"}, "trained layers with reservoirs", 91.0),
-        (dense | {"model.encoder_layers": "LLr"}, "fully weighted", 40.0),
+        (dense | {"model.encoder_layers": "LRR"}, "trained layers with reservoirs", 91.0),
+        (dense | {"model.encoder_layers": "LL"}, "fully weighted", 40.0),
     ]
     for changes, _, value in models:
         write_run(tmp_path / str(value), changes, value)

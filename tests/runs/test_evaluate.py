@@ -17,18 +17,15 @@ from one_layer.data import loading
 from one_layer.data.sources.pairs import Toy
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.models import build, initialize
-from one_layer.models.accounting import account, describe
+from one_layer.models import build
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.rescoring import rescored, without_layers
 from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tickets.inspection import describe as describe_ticket
 from one_layer.tickets.inspection import inspect
 from tests import tiny
-from tests.tiny_tickets import TINY, ticket_of
 
 pytestmark = pytest.mark.slow
 
@@ -92,10 +89,8 @@ def test_scores_of_an_engine_have_files_of_their_own_wherever_they_lie(tmp_path,
             assert (folder.path / f"hypotheses-test{name}{end}.txt").read_text().strip() == scored
 
 
-def test_what_an_evaluation_leaves(workdir, corpus, last, caplog):
-    with caplog.at_level(logging.INFO):
-        scores = evaluate(restore_run(workdir, "last"), "test", RunFolder(workdir))["test"]
-    assert describe({"one_layer": account(last.config)}) in caplog.text
+def test_what_an_evaluation_leaves(workdir, corpus):
+    scores = evaluate(restore_run(workdir, "last"), "test", RunFolder(workdir))["test"]
     assert json.loads((workdir / "evaluation-test-last.json").read_text("utf-8")) == scores
     hypotheses = (workdir / "hypotheses-test-last.txt").read_text("utf-8").split("\n")
     tokenized = (workdir / "hypotheses-test-last.tokenized.txt").read_text("utf-8").split("\n")[:-1]
@@ -114,17 +109,13 @@ def test_the_best_of_a_run_is_what_its_result_scored(tiny_run, workdir):
     assert scores["step"] == result["valid"]["step"]
 
 
-def test_scores_say_of_which_text_and_which_layers_they_are(workdir, last, tmp_path):
+def test_scores_say_of_which_text_they_are(workdir, last):
     text = json.loads((workdir / "result.json").read_text("utf-8"))["data"]
     for split in ("valid", "test"):
         same, other = last, dataclasses.replace(last, data=dataclasses.replace(last.data, seed=last.data.seed + 1))
         scores = evaluate(same, split, None)[split]
-        assert scores["fingerprint"] == text[split] and scores["layers"] == {}
+        assert scores["fingerprint"] == text[split]
         assert evaluate(other, split, None)[split]["fingerprint"] != text[split]
-    tickets.save(tmp_path / "ticket", ticket_of(TINY))
-    restored = dataclasses.replace(tickets.restore_ticket(tmp_path / "ticket"), data=last.data, settings=last.settings)
-    fewer = rescored(restored, tiny.config(), {"model.encoder_layers": "Ss", "model.decoder_layers": "sSS"})
-    assert evaluate(fewer, "test", None)["test"]["layers"] == {"encoder": "1", "decoder": "2.3"}
 
 
 @pytest.mark.parametrize("name", ["best", "last", "model"])
@@ -144,7 +135,7 @@ def test_a_ticket_is_a_ticket_whatever_its_name_and_a_checkpoint_is_none(workdir
         assert "file_bytes" not in evaluate(restore_run(workdir, name), "test", None)["test"]
 
 
-def test_tickets_of_other_checkpoints_precisions_and_layers_are_the_run_s_own(workdir, tmp_path, caplog):
+def test_tickets_of_other_checkpoints_and_precisions_are_the_run_s_own(workdir, tmp_path, caplog):
     shutil.copytree(workdir, tmp_path / "run")
     before = tiny.contents(tmp_path / "run")
     caplog.set_level(logging.INFO)
@@ -152,18 +143,6 @@ def test_tickets_of_other_checkpoints_precisions_and_layers_are_the_run_s_own(wo
     evaluate(tickets.restore_ticket(tmp_path / "own"), "test", RunFolder(tmp_path / "run"))
     assert f"itself has {(tmp_path / 'own').stat().st_size:,} bytes" in caplog.text
     assert len(tiny.contents(tmp_path / "run")) > len(before)
-
-
-def test_a_ticket_without_some_of_the_run_s_layers_is_its_own(last, tmp_path):
-    run, folder = tiny.run({"model.encoder_layers": 2}), RunFolder(tmp_path / "run")
-    folder.path.mkdir()
-    folder.begin(last.assets, {}, {})
-    folder.write_config(run)
-    config = run.model_config(*map(len, last.assets.vocabularies))
-    whole = dataclasses.replace(last, config=config, variables=initialize(config, 1), trained_with=run.raw)
-    tickets.export(without_layers(whole, {"model.encoder_layers": "Ss"}), tmp_path / "own")
-    scores = evaluate(tickets.restore_ticket(tmp_path / "own"), "test", folder)
-    assert scores["test"]["layers"] == {"encoder": "1"}
 
 
 def trained_otherwise(section, **values):

@@ -48,7 +48,6 @@ CLASSIFIER = settings_of(
 LARGEST = {"optim": {"clip": 10**18, "lr": None, "freeze": "a" * 2**16}, "train": {"updates": 2**31 - 1}}
 CASES = {
     "translation": PLAIN,
-    "layers left out": settings_of(config=CONFIG.replace(weights="multi_layer", decoder_layers="SsSS")),
     "classification": CLASSIFIER,
     "made of": MADE_OF,
     "the largest numbers of training": dataclasses.replace(PLAIN, training=LARGEST, step=2**40),
@@ -90,10 +89,14 @@ def test_a_ticket_of_a_later_version_may_say_more_of_its_training():
 
 
 def test_keys_that_are_gone_are_read_where_they_did_nothing_and_else_refused():
-    idle = {name.removeprefix("data."): value for name, value in IDLE.items()}
-    assert read_settings(changed(data=idle)) == PLAIN
+    idle = {section: {} for section in ("data", "model", "evaluation")}
+    for name, value in IDLE.items():
+        idle[name.partition(".")[0]][name.partition(".")[2]] = value
+    assert read_settings(changed(**idle)) == PLAIN
     with pytest.raises(UserError, match=r"the key data\.min_count is gone; version 0\.5\.0 is the last that reads it"):
-        read_settings(changed(data={**idle, "min_count": 2}))
+        read_settings(changed(data={**idle["data"], "min_count": 2}))
+    with pytest.raises(UserError, match=r"the key model\.coats is gone; version 0\.7\.0 is the last that reads it"):
+        read_settings(changed(model={**idle["model"], "coats": 2}))
 
 
 LIMITS = [("data", {"toy_train": 10**6, "toy_valid": 10**6, "toy_test": 10**6, "block": 2**16})]

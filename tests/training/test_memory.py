@@ -54,7 +54,7 @@ def test_an_update_takes_no_less_than_the_estimate(task, family, changes):
 
 
 def test_a_key_overrules_the_refusal(monkeypatch, caplog):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
+    monkeypatch.setattr(memory, "memory_limit", lambda devices: 1000)
     with pytest.raises(UserError, match=r"train\.check_memory=False trains it nevertheless"):
         check_memory(tiny.run(), tiny.run().model_config(40, 50))
     run = tiny.run({"train.check_memory": False})

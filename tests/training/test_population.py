@@ -20,9 +20,9 @@ from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
 from one_layer.training.metrics import read_metrics
 from one_layer.training.population import Entry, Member, train_together
-from one_layer.training.stacked import Stack, places
+from one_layer.training.stacked import Stack
 from one_layer.training.train import train
-from tests import tiny, tiny_runs
+from tests import tiny
 
 ALL = {"train.patience": 1, "optim.weight_decay": 0.01}
 MEMBERS = {
@@ -39,7 +39,6 @@ MEMBERS = {
 }
 TOLERANCE = 1e-3  # of losses, relative; the programs add floats in another order
 COMMON = 0.99  # the least share of mask bits in common
-CLOSE = 1e-4  # of the arrays after a few updates, relative to the greatest number of each
 COSTS = {"seconds", "train/tokens_per_second", "mask/flips"}
 
 
@@ -110,29 +109,19 @@ def test_a_member_that_diverges_or_gets_no_better_stops_nobody_else(together):
     assert steps["still"] == 2 * tiny.EVERY and max(steps.values()) == tiny.UPDATES
 
 
-def on_devices(devices, *words):
-    return tiny_runs.on_devices(devices, "tests.training.population_program", *words)
-
-
-@pytest.fixture(scope="module")
-def compared():
-    """Five members on one device, and on three of four with a place left over."""
-    return on_devices(4, "compare", 4)
-
-
 @pytest.mark.slow
-def test_members_are_the_same_on_many_devices(compared):
-    """Every device has as many as any other, sends nothing, and leaves a member without an update as it is."""
-    assert max(compared["apart"].values()) <= CLOSE
-    assert compared["members"] == [[2, 2, 2]]
-    assert set(compared["frozen"].values()) == {0.0}
-    assert compared["collectives"] == []
+def test_runs_that_were_interrupted_go_on_alone_and_together(alone, tmp_path, monkeypatch):
+    names, interruption, done, update = ("one", "two", "still"), Interruption(), [], Stack.update
 
+    def counted(stack, requests):
+        done.append(len(requests))
+        if len(done) == 6:
+            interruption.signal = signal.SIGTERM
+        return update(stack, requests)
 
-@pytest.mark.slow
-def test_runs_of_many_devices_go_on_alone_and_on_one(alone, tmp_path):
-    names = ("one", "two", "still")
-    assert on_devices(2, "train", tmp_path, 6, *names) == {"interrupted": str(int(signal.SIGTERM))}
+    monkeypatch.setattr(Stack, "update", counted)
+    with pytest.raises(Interrupted):
+        train_together(entries(tmp_path, *names), interruption)
     train(entries(tmp_path, "one")[0].run, tmp_path / "one", [])
     assert not train_together(entries(tmp_path, *names), Interruption())
     for name in names:
@@ -272,7 +261,7 @@ def test_seeds_share_a_program_where_all_updates_have_one_shape(tmp_path, change
 @pytest.mark.parametrize(("key", "value"), [("mesh.model", 2), ("mesh.data", 8)])
 def test_runs_on_several_devices_each_are_refused(tmp_path, key, value):
     run = tiny.run({key: value})
-    with pytest.raises(UserError, match=f"{key} is {value}, but --vmap trains each run on one device"):
+    with pytest.raises(UserError, match=f"{key} is {value}, but --vmap trains all runs on one device"):
         train_together([Entry("one", run, tmp_path / "one", [])], Interruption())
 
 
@@ -282,10 +271,3 @@ def test_a_mesh_of_other_devices_is_refused_at_once(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"mesh\.data=1 and mesh\.model=1 do not arrange the 2 devices"):
         train_together([Entry("one", tiny.run({"mesh.data": 1}), tmp_path / "one", [])], Interruption())
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("members", "devices", "each", "used"), [(1, 8, 1, 1), (8, 8, 1, 8), (9, 8, 2, 5), (12, 8, 2, 6), (16, 1, 16, 1)]
-)
-def test_as_few_members_on_a_device_as_possible_and_then_as_few_devices(members, devices, each, used):
-    assert places(members, devices) == (each, used)

@@ -31,8 +31,6 @@ class ModelKeys(TableKeys):
     """
 
     reservoir: str = one_of(*BLOCKS)
-    reservoir_conv: str = one_of("dynamic", "lightweight")
-    reservoir_width: int = 7
     backskip: str = "off"
     dtype: str = one_of("float32", "bfloat16")
     trained_precision: str = one_of(*PRECISIONS)
@@ -51,15 +49,11 @@ class ModelKeys(TableKeys):
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
         refuse_if(
-            not 1 <= self.reservoir_width < 2**10,
-            f"model.reservoir_width is {self.reservoir_width}; it must be a number of positions from 1 to 1023",
-        )
-        refuse_if(
             self.backskip not in ("off", "identity", "policy"),
             f"train.backskip is {self.backskip!r:.200}; known are off, identity and policy",
         )
         refuse_if(
-            self.backskip != "off" and not any("R" in string.upper() for string in self.strings.values()),
+            self.backskip != "off" and not any("R" in string for string in self.strings.values()),
             f"train.backskip is {self.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
             "(R); give a layer string with R, or train.backskip=off",
         )

@@ -8,23 +8,17 @@ from functools import cached_property
 from one_layer.layers.beside import ADAPTERS, GAINS
 from one_layer.models.keys.shape import ShapeKeys, one_of, refuse_if
 from one_layer.own_selection import is_own, own_class
-from one_layer.supermask import MOST_COATS, SELECTIONS, Supermask
+from one_layer.supermask import SELECTIONS, Supermask
 
 
 @dataclass(frozen=True)
 class MaskKeys(ShapeKeys):
-    """`coats` nested masks add up to one of whole numbers (Okoshi et al., ICML 2022).
-
-    `score_init`: `uniform` is U(±1/√fan_in); `constant` is 0.5 everywhere, so that all entries tie; `constant_noisy` adds noise
-    N(0, 1e-4) to it.
-    """
+    """How masks are selected, and what is trained beside them."""
 
     selection: str = "magnitude"
     keep: float = 0.5
-    coats: int = 1
     threshold: float = 0.0
     dynamic_scale: bool = False
-    score_init: str = one_of("uniform", "constant", "constant_noisy")
     gains: str = one_of(*GAINS)
     adapter_rank: int = 0
 
@@ -32,7 +26,7 @@ class MaskKeys(ShapeKeys):
     def supermask(self) -> Supermask:
         """How the scores of every matrix become its mask."""
         kind = own_class(self.selection) if is_own(self.selection) else Supermask
-        return kind(self.keep, self.selection, self.threshold, self.dynamic_scale, self.coats)
+        return kind(self.keep, self.selection, self.threshold, self.dynamic_scale)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -50,7 +44,6 @@ class MaskKeys(ShapeKeys):
             not 0.0 < self.keep <= 1.0,
             f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep",
         )
-        self._check_coats()
         self._check_selection()
         refuse_if(
             not 0 <= self.adapter_rank <= self.d_model,
@@ -62,20 +55,6 @@ class MaskKeys(ShapeKeys):
                 f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} out, or "
                 "give model.sharing=weights, with which all layers share theirs",
             )
-
-    def _check_coats(self) -> None:
-        refuse_if(
-            not 1 <= self.coats <= MOST_COATS,
-            f"model.coats is {self.coats}; it must lie in [1, {MOST_COATS}], as the number of masks that add up",
-        )
-        misfits = {
-            "model.weights is dense, which has no masks; leave model.coats out": not self.masked,
-            f"model.selection={self.selection} has no coats, because model.keep does not decide its masks; give "
-            "model.selection=magnitude or score, or model.coats=1": not self.supermask.exact,
-            "model.dynamic_scale counts ones; leave one of them out": self.dynamic_scale,
-        }
-        for problem, wrong in misfits.items():
-            refuse_if(self.coats > 1 and wrong, f"model.coats is {self.coats}, but {problem}")
 
     def _check_selection(self) -> None:
         refuse_if(

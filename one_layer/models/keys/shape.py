@@ -84,14 +84,14 @@ class ShapeKeys:
 
     @cached_property
     def strings(self) -> dict[str, str]:
-        """The letters of the layers of each stack, those that are left out included. Raises: UserError, which names the key, for others."""
+        """The letters of the layers of each stack. Raises: UserError, which names the key, for others."""
         return {
             stack: expand(f"{stack}_layers", getattr(self, f"{stack}_layers"), self.main_letter) for stack in STACKS
         }
 
     def pattern(self, stack: str) -> str:
-        """The letters of the layers of a stack, without those that are left out."""
-        return "".join(filter(str.isupper, self.strings[stack]))
+        """The letters of the layers of a stack."""
+        return self.strings[stack]
 
     def depth(self, stack: str) -> int:
         """The number of layers of the stack `encoder` or `decoder`."""

@@ -1,6 +1,6 @@
 /** The settings of a model, resolved and checked: `one_layer.models.keys`, `.layers` and `.families`, as far as a ticket needs them. */
 import { KEYS, checkBounds, checkKnown, readSection } from "./keys.js";
-import { expand, numbersOf } from "./pattern.js";
+import { expand } from "./pattern.js";
 import { SCHEMES } from "./random.js";
 import { Refused } from "./refused.js";
 
@@ -11,14 +11,14 @@ const PRECISIONS = ["float32", "bfloat16", "int8", "int4"];
 const KNOWN = {
   weights: Object.keys(SHARING), norm_position: ["post", "pre"], block: ["paper", "modern"],
   selection: ["magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign"],
-  score_init: ["uniform", "constant", "constant_noisy"], gains: ["none", "rows", "columns", "both"], embedding: ["masked", "frozen", "trained"],
+  gains: ["none", "columns"], embedding: ["masked", "frozen", "trained"],
   embedding_source: ["text", "run", "fairseq", "roberta"], positions: ["sinusoidal", "learned", "frozen"], activation: ["relu", "gelu", "gelu_tanh"],
   norm: ["plain", "affine", "frozen", "rms", "rms_plain"], reservoir: ["transformer", "ffn", "gru", "conv"],
-  reservoir_conv: ["lightweight", "dynamic"], dtype: ["float32", "bfloat16"],
+  dtype: ["float32", "bfloat16"],
   trained_precision: PRECISIONS, vector_precision: PRECISIONS,
   init_preset: ["paper", "reference"], init_scheme: DRAWN, init_attention: ["scheme", "xavier", "xavier_constant"], init_embedding: ["", ...DRAWN],
 };
-const MOST_COATS = 16, BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
+const BELOW_ONE = 1 - 2 ** -53, ABOVE_ONE = 1 + 2 ** -52, DEEPEST = 2 ** 12, INFINITE = Number.MAX_VALUE;
 
 /** What each task's network has: its stacks, its tables and its heads. */
 export const FAMILIES = {
@@ -30,7 +30,7 @@ export const FAMILIES = {
 
 /**
  * @typedef {{kind: "masked" | "trained" | "fixed", bias: boolean, norm: string, block: string, bothWays: boolean}} LayerSettings
- * @typedef {{letter: string, name: string, layer: LayerSettings, count: number, numbers: number[], oneWeight: boolean, oneMask: boolean,
+ * @typedef {{letter: string, name: string, layer: LayerSettings, count: number, oneWeight: boolean, oneMask: boolean,
  *   sharedParams: boolean}} Group the layers of one letter in a stack
  * @typedef {{pattern: string, groups: Group[]}} Stack
  */
@@ -57,28 +57,23 @@ export function readModel(task, given, sourceVocab, targetVocab) {
   config.exact = ["magnitude", "score"].includes(config.selection);
   config.positionRows = config.positions === "sinusoidal" ? 0 : config.max_positions + 2;
   checkModel(config);
-  const coats = Array.from({ length: config.coats - 1 }, (_, below) => `coat${below + 2}`);
-  config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask", ...coats];
+  config.maskKinds = { signed_threshold: ["mask", "sign"], sign: ["sign"] }[config.selection] ?? ["mask"];
   config.stacks = Object.fromEntries(STACKS.map((stack) => [stack, readStack(config, stack)]));
   FAMILIES[task].check(config);
   return config;
 }
 
 /** Whether no matrix has scores, and so a mask. @param {any} config */
-export const keepsAll = (config) => config.exact && config.keep === 1 && config.coats === 1;
+export const keepsAll = (config) => config.exact && config.keep === 1;
 
 function checkModel(c) {
   for (const [key, known] of Object.entries(KNOWN)) checkKnown(`model.${key}`, c[key], known);
   const share = [0, BELOW_ONE], size = [1, INFINITE], types = [4, INFINITE];
   checkBounds("model", c, {
     dropout: share, attention_dropout: share, activation_dropout: share, head_dropout: share, layerdrop: share, d_model: [4, INFINITE], ffn: size,
-    heads: size, max_positions: size, source_vocab: types, target_vocab: types, reservoir_width: [1, 1023], keep: [Number.MIN_VALUE, 1],
-    coats: [1, MOST_COATS], adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
+    heads: size, max_positions: size, source_vocab: types, target_vocab: types, keep: [Number.MIN_VALUE, 1],
+    adapter_rank: [0, c.d_model], norm_epsilon: [Number.MIN_VALUE, BELOW_ONE], rotary_base: [ABOVE_ONE, 1e9],
   });
-  refuseIf(
-    c.coats > 1 && !(c.masked && c.exact && !c.dynamic_scale),
-    `model.coats is ${c.coats}, but model.selection=${c.selection}, model.dynamic_scale or a dense model have no coats`,
-  );
   if (c.modern) {
     for (const [key, value] of Object.entries({ norm_position: "pre", activation: "relu", positions: "sinusoidal", bias: false })) {
       refuseIf(c[key] !== value, `model.${key} is ${c[key]}, but model.block is 'modern', which needs ${value}`);
@@ -115,9 +110,8 @@ export function refuseIf(wrong, problem) {
 
 /** @returns {Stack} */
 function readStack(config, stack) {
-  const string = expand(`${stack}_layers`, config[`${stack}_layers`], config.masked ? "S" : "L");
-  refuseIf(string.length > DEEPEST, `model.${stack}_layers has ${string.length} letters; it must have at most ${DEEPEST}`);
-  const pattern = string.replace(/[^A-Z]/g, "");
+  const pattern = expand(`${stack}_layers`, config[`${stack}_layers`], config.masked ? "S" : "L");
+  refuseIf(pattern.length > DEEPEST, `model.${stack}_layers has ${pattern.length} letters; it must have at most ${DEEPEST}`);
   refuseIf(pattern.includes("S") && !config.masked, `model.${stack}_layers has S, but model.weights is 'dense', which has no masks`);
   const groups = [...new Set(pattern)].sort().map((letter) => {
     const main = letter === (config.masked ? "S" : "L");
@@ -126,7 +120,6 @@ function readStack(config, stack) {
       name: main ? "layers" : { L: "trained", R: "reservoir" }[letter],
       layer: layerOf(config, letter, main, stack),
       count: pattern.split(letter).length - 1,
-      numbers: numbersOf(string, letter),
       oneWeight: main && config.sharing === "weights",
       oneMask: main && config.sharing === "masks",
       sharedParams: main && (config.sharing === "masks" || config.share_norm_scale),
@@ -141,7 +134,6 @@ function layerOf(config, letter, main, stack) {
   if (main) return { kind: config.masked ? "masked" : "trained", bias: config.bias, norm: config.norm, block, bothWays: true };
   if (letter === "L") return { kind: "trained", bias: !config.modern, norm: config.modern ? "rms" : "affine", block, bothWays: true };
   const bothWays = stack === "encoder"; // a decoder must not see later tokens
-  refuseIf(config.reservoir === "conv" && bothWays && config.reservoir_width % 2 === 0, `model.reservoir_width is ${config.reservoir_width}; it must be odd`);
   return { kind: "fixed", bias: false, norm: config.modern ? "rms_plain" : "plain", block: config.reservoir, bothWays };
 }
 

@@ -26,7 +26,7 @@ class PageModel extends Model {
     return {
       task: this.task, seed, bytes, labels, texts: labels ? textsOf(data) : 1,
       cased: !assets.source.lowercase, source: assets.source.language, target: assets.target.language,
-      matrices: this.matrices(), keep: this.#kept(), coats: config.coats, notes: this.text.notes ?? [],
+      matrices: this.matrices(), keep: this.#kept(), notes: this.text.notes ?? [],
       depths: config.family.stacks.map((stack) => config.stacks[stack].pattern.length).filter(Boolean).join("+"),
       masked: this.#bits(), trained: [...arrays.values()].reduce((sum, { values }) => sum + values.length, 0),
       hasDepthWords: this.task !== "classification",
@@ -76,8 +76,8 @@ class PageModel extends Model {
 
   /** The same for ids. @param {number[]} ids @returns {Generator<number>} */
   continuation(ids, options = {}) {
-    const { evaluation, data } = this.ticket, { temperature = evaluation.temperature, topK = evaluation.top_k, topP = evaluation.top_p } = options;
-    const settings = { temperature, topK, topP, length: options.length ?? evaluation.sample_length };
+    const { evaluation, data } = this.ticket, { temperature = evaluation.temperature } = options;
+    const settings = { temperature, length: options.length ?? evaluation.sample_length };
     return continued(this.network, ids.slice(-data.block), data.block, settings, new Stream(options.seed ?? evaluation.sample_seed, "sample"));
   }
 
@@ -184,11 +184,9 @@ class PageModel extends Model {
     return [ids, depths, (x) => this.#headLogits(this.network.finish("encoder", x))];
   }
 
-  /** The bits of all masks; a further coat has those of what the coat below keeps. */
+  /** How many weights the masks are over. */
   #bits() {
-    const below = ({ mask, coats }) => [mask, ...coats].slice(0, coats.length).reduce((sum, bits) => sum + countBits(bits), 0);
-    const first = ({ shape, layers }) => shape[0] * shape[1] * (layers ?? 1);
-    return [...this.ticket.masks.values()].reduce((sum, mask) => sum + first(mask) + below(mask), 0);
+    return [...this.ticket.masks.values()].reduce((sum, { shape, layers }) => sum + shape[0] * shape[1] * (layers ?? 1), 0);
   }
 
   #kept() {

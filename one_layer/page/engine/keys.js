@@ -10,16 +10,22 @@ const LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 1000, LONGEST_LIST = 100, LONGEST
 const whole = (value) => ["int", value], real = (value) => ["float", value], flag = (value) => ["bool", value];
 const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`, null];
 
+/** The values with which keys that are gone did nothing; tickets of earlier versions have them. @type {Record<string, any>} */
+const IDLE = {
+  "model.coats": 1, "model.score_init": "uniform", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7, "evaluation.top_k": 0,
+  "evaluation.top_p": 1,
+};
+
 /** @type {Record<string, Record<string, [string, any]>>} */
 export const KEYS = {
   model: {
     d_model: whole(512), ffn: whole(1024), heads: whole(4), encoder_layers: ["int or text", 6], decoder_layers: ["int or text", 6],
-    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), coats: whole(1), threshold: real(0), dynamic_scale: flag(false),
-    score_init: text("uniform"), gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
+    weights: text("one_layer"), sharing: follows("text"), selection: text("magnitude"), keep: real(0.5), threshold: real(0), dynamic_scale: flag(false),
+    gains: text("none"), adapter_rank: whole(0), embedding: follows("text"), embedding_source: text("text"),
     embedding_path: text(""), embedding_vocabulary: text(""), shared_embedding: flag(false), positions: text("sinusoidal"), max_positions: whole(512),
     embedding_norm: flag(false), activation: text("relu"), norm: follows("text"), norm_epsilon: real(1e-5), bias: follows("bool"),
-    share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"), reservoir_conv: text("dynamic"),
-    reservoir_width: whole(7), layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
+    share_norm_scale: follows("bool"), norm_position: text("post"), reservoir: text("transformer"),
+    layerdrop: real(0), dropout: real(0), attention_dropout: real(0),
     activation_dropout: real(0), head_dropout: real(0), dtype: text("float32"), trained_precision: text("float32"), vector_precision: text("float32"),
     remat: flag(false), init_preset: text("paper"), init_scheme: text("kaiming_uniform"), init_attention: follows("text"), init_embedding: text(""), scale_by_keep: follows("bool"),
     block: text("paper"), rotary_base: real(10000),
@@ -31,7 +37,7 @@ export const KEYS = {
   },
   classification: { max_tokens: whole(4096), buckets: whole(4) },
   causal_lm: {
-    stride: whole(256), valid_tokens: whole(0), max_tokens: whole(4096), temperature: real(1), top_k: whole(0), top_p: real(1), sample_length: whole(200),
+    stride: whole(256), valid_tokens: whole(0), max_tokens: whole(4096), temperature: real(1), sample_length: whole(200),
     sample_seed: whole(1),
   },
   masked_lm: { max_tokens: whole(4096), valid_tokens: whole(0) },
@@ -54,6 +60,7 @@ export function readSection(section, keys, given) {
   demand(isObject(given) && Object.keys(given).every((key) => /^[a-z0-9_]{1,40}$/.test(key)), `its metadata '${section}' is not a JSON object with short keys`);
   const found = Object.fromEntries(Object.entries(keys).map(([key, [, value]]) => [key, value]));
   for (const [key, value] of Object.entries(given)) {
+    if (Object.hasOwn(IDLE, `${section}.${key}`) && numberOf(value) === IDLE[`${section}.${key}`]) continue;
     if (!Object.hasOwn(keys, key)) throw new Refused(`unknown key ${section}.${key} in the ticket; this page knows ${Object.keys(keys).join(", ")}`);
     if (!isPlain(section, key, value)) throw new Refused(`${section}.${key} is ${shown(value)}: too long or too large for a setting of a ticket`);
     const kinds = keys[key][0].split(" or ");

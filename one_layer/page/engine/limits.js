@@ -24,7 +24,7 @@ export function checkWork(task, config, data, evaluation) {
 
 /** Throws `Refused` for orthogonal matrices that would take long to draw. @param {import("./random.js").Recipe[]} recipes */
 export function checkDrawing(recipes) {
-  const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (Array.isArray(layers) ? layers.length : (layers ?? 1));
+  const each = ({ shape: [rows, columns], layers }) => rows * columns * Math.min(rows, columns) * (layers ?? 1);
   for (const { scheme, shape } of recipes) {
     if (scheme === "orthogonal" && Math.max(...shape) > MOST_ROWS) throw new Refused(`an orthogonal matrix of ${shape.join(" x ")} has more than ${MOST_ROWS} rows or columns`);
   }
@@ -42,31 +42,24 @@ function lineWork(task, config, evaluation, tokens) {
 }
 
 function encoderWork(c, tokens) {
-  const convolved = convolutions(c, "encoder"), kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens + 2 * convolved.window);
+  const kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens);
   const layer = 4 * c.d_model ** 2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model;
-  return { bytes: 4 * kept, operations: 2 * tokens * (depth(c, "encoder") * layer + convolved.operations) };
+  return { bytes: 4 * kept, operations: 2 * tokens * depth(c, "encoder") * layer };
 }
 
 function decoderWork(c, tokens) {
-  const layers = depth(c, "decoder"), convolved = convolutions(c, "decoder");
-  const kept = tokens * (2 * layers * c.d_model + c.d_model) + 2 * c.target_vocab + c.ffn + c.heads * tokens + convolved.states + convolved.window;
+  const layers = depth(c, "decoder");
+  const kept = tokens * (2 * layers * c.d_model + c.d_model) + 2 * c.target_vocab + c.ffn + c.heads * tokens;
   const layer = 4 * c.d_model ** 2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model;
-  return { bytes: 4 * kept, operations: 2 * tokens * (layers * layer + convolved.operations + c.target_vocab * c.d_model) };
+  return { bytes: 4 * kept, operations: 2 * tokens * (layers * layer + c.target_vocab * c.d_model) };
 }
 
 function searchWork(c, tokens, beam, longest) {
-  const encoder = encoderWork(c, tokens), convolved = convolutions(c, "decoder"), layers = depth(c, "decoder");
+  const encoder = encoderWork(c, tokens), layers = depth(c, "decoder");
   const positions = Math.ceil(longest / BLOCK) * BLOCK, [memory, cache] = [tokens, positions].map((places) => places * 2 * layers * c.d_model);
-  const step = 2 * c.target_vocab + c.ffn + c.heads * (2 * BLOCK * beam + tokens) + convolved.window;
-  const kept = memory + longest * c.d_model + beam * (cache + 5 * positions + convolved.states + step);
+  const step = 2 * c.target_vocab + c.ffn + c.heads * (2 * BLOCK * beam + tokens);
+  const kept = memory + longest * c.d_model + beam * (cache + 5 * positions + step);
   const seen = Math.floor((beam * (longest + BLOCK)) / 2) + tokens, layer = 8 * c.d_model ** 2 + 2 * c.d_model * c.ffn + 2 * seen * c.d_model;
-  const multiplied = layers * layer + convolved.operations + c.target_vocab * c.d_model;
+  const multiplied = layers * layer + c.target_vocab * c.d_model;
   return { bytes: encoder.bytes + 4 * kept + positions * beam ** 2, operations: encoder.operations + 2 * longest * beam * multiplied };
-}
-
-function convolutions(c, stack) {
-  const { pattern, groups } = c.stacks[stack], convolved = groups.filter(({ layer }) => layer.block === "conv").map(({ letter }) => letter);
-  const layers = [...pattern].filter((letter) => convolved.includes(letter)).length, width = c.reservoir_width;
-  const each = width * (c.d_model + (c.reservoir_conv === "dynamic" ? c.heads : 0));
-  return { window: layers ? each : 0, states: layers * (width - 1) * c.d_model, operations: layers * each };
 }

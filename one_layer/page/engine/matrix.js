@@ -9,18 +9,16 @@ import { isInRoom } from "./room.js";
 
 const get = (bits, at) => (bits[at >>> 3] >>> (at & 7)) & 1;
 const BITS = 32; // in the place of a number
-/** How many times a weight that the mask keeps counts. */
-const counted = (coats, at) => coats.reduce((sum, coat) => sum + get(coat, at), 1);
 
 export class Matrix {
   /**
    * @param {string} role @param {number} rows fan_in, or the tokens of a table @param {number} columns
    * @param {Float32Array} values [rows, columns], or one such matrix for each of `layers` @param {number | null} layers
    * @param {import("./ticket.js").Mask | null} mask @param {boolean} rescaled `model.dynamic_scale` @param {boolean} drawn from the seed
-   * @param {(import("./ticket.js").Values | null)[]} beside gains [depths, rows] and [depths, columns], and an
+   * @param {(import("./ticket.js").Values | null)[]} beside gains [depths, columns], and an
    *   adapter's two matrices [depths, rank, rows] and [depths, rank, columns], as far as the model has them
    */
-  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, beside = [null, null, null, null]) {
+  constructor(role, rows, columns, values, layers, mask, rescaled, drawn, beside = [null, null, null]) {
     Object.assign(this, { role, rows, columns, values, layers, mask, rescaled, drawn, beside });
     this.isTable = /embedding$|^(encoder|decoder)\/position$/.test(role);
     this.depths = Math.max(layers ?? 1, mask?.layers ?? 1, ...beside.map((each) => each?.shape[0] ?? 1));
@@ -30,7 +28,7 @@ export class Matrix {
 
   /** Whether the depths differ in nothing but one mask of W, so that product.wat can multiply with W and the mask's bits. */
   get isMasked() {
-    const { mask, rows, columns, beside } = this, one = mask?.mask && !mask.sign && !mask.coats.length && !this.rescaled && !beside.some(Boolean);
+    const { mask, rows, columns, beside } = this, one = mask?.mask && !mask.sign && !this.rescaled && !beside.some(Boolean);
     return Boolean(one) && !this.isTable && this.layers === null && this.depths > 1 && rows % 8 === 0 && columns % 16 === 0;
   }
 
@@ -83,20 +81,20 @@ export class Matrix {
     return this.values.subarray(first, first + size);
   }
 
-  /** M of a depth in C order: 1, 0 and -1, and with coats also 2 and so on. @returns {Int8Array} */
+  /** M of a depth in C order: 1, 0 and -1. @returns {Int8Array} */
   entries(depth = 0) {
     const size = this.rows * this.columns, found = new Int8Array(size).fill(1);
     if (this.mask === null) return found;
-    const { bits, signs, coats } = this.#packed(depth);
-    for (let k = 0; k < size; k++) found[k] = (bits ? get(bits, k) : 1) * (signs && get(signs, k) ? -1 : 1) * counted(coats, k);
+    const { bits, signs } = this.#packed(depth);
+    for (let k = 0; k < size; k++) found[k] = (bits ? get(bits, k) : 1) * (signs && get(signs, k) ? -1 : 1);
     return found;
   }
 
-  /** The bits of a depth's mask, of its signs and of its further coats, as far as it has them. */
+  /** The bits of a depth's mask and of its signs, as far as it has them. */
   #packed(depth) {
-    const { mask, sign, coats, layers } = this.mask ?? { mask: null, sign: null, coats: [], layers: null }, bytes = Math.ceil((this.rows * this.columns) / 8);
+    const { mask, sign, layers } = this.mask ?? { mask: null, sign: null, layers: null }, bytes = Math.ceil((this.rows * this.columns) / 8);
     const own = (all) => all && all.subarray((layers === null ? 0 : depth) * bytes).subarray(0, bytes);
-    return { bits: own(mask), signs: own(sign), coats: coats.map(own) };
+    return { bits: own(mask), signs: own(sign) };
   }
 
   /**
@@ -115,16 +113,15 @@ export class Matrix {
       found.set(weights);
       return found;
     }
-    const [ofRow, ofColumn, adapterIn, adapterOut] = this.beside;
-    const { bits, signs, coats } = this.#packed(depth);
+    const [ofColumn, adapterIn, adapterOut] = this.beside;
+    const { bits, signs } = this.#packed(depth);
     const factors = this.rescaled && bits ? this.#factors(bits) : null;
     for (let row = 0, k = 0; row < rows; row++) {
       for (let column = 0; column < columns; column++, k++) {
-        const times = (bits ? get(bits, k) : 1) * (signs ? 1 - 2 * get(signs, k) : coats.length ? counted(coats, k) : 1);
+        const times = (bits ? get(bits, k) : 1) * (signs ? 1 - 2 * get(signs, k) : 1);
         const value = Math.fround(weights[k] * times); // without a branch, because bits cannot be foreseen
         const scaled = factors ? Math.fround(value * factors[this.isTable ? column : row]) : value;
-        const gained = Math.fround(ofRow ? scaled * ofRow.values[depth * rows + row] : scaled);
-        found[this.isTable ? k : column * rows + row] = ofColumn ? gained * ofColumn.values[depth * columns + column] : gained;
+        found[this.isTable ? k : column * rows + row] = ofColumn ? scaled * ofColumn.values[depth * columns + column] : scaled;
       }
     }
     for (let r = 0, rank = adapterIn?.shape[1] ?? 0; r < rank; r++) {

@@ -30,7 +30,7 @@ export class Network {
   /** @param {import("./ticket.js").Ticket} ticket @returns {Network} */
   static of({ config, masks, drawn, arrays }) {
     const matrices = new Map(), rescaled = config.dynamic_scale;
-    const besideOf = (role) => ["row_gain", "column_gain", "adapter_in", "adapter_out"].map((leaf) => arrays.get(`${role}/${leaf}`) ?? null);
+    const besideOf = (role) => ["column_gain", "adapter_in", "adapter_out"].map((leaf) => arrays.get(`${role}/${leaf}`) ?? null);
     const put = (role, shape, values, isDrawn) => {
       const [rows, columns] = shape.slice(-2), layers = shape.length > 2 ? shape[0] : null;
       matrices.set(role, new Matrix(role, rows, columns, values, layers, masks.get(role) ?? null, rescaled, isDrawn, besideOf(role)));

@@ -1,10 +1,11 @@
 /** The arrays of a model by role: `one_layer.models.parts` and `.weights`. A ticket has a tensor, a mask or a recipe for each. */
 import { keepsAll } from "./config.js";
 
+const WIDTH = 7; // positions of a kernel of a convolution
+
 /**
- * @typedef {"kernel" | "scores" | "bias" | "scale" | "row_gain" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
- * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[], numbers?: number[] | null}} Part
- *   `numbers`, of scores: of the layers, if each has a random matrix of its own
+ * @typedef {"kernel" | "scores" | "bias" | "scale" | "column_gain" | "adapter_in" | "adapter_out"} Leaf
+ * @typedef {{role: string, collection: "params" | "random" | "frozen", leaf: Leaf, shape: number[]}} Part
  * @typedef {import("./config.js").Group} Group
  */
 
@@ -57,8 +58,7 @@ function layerParts(config, stack, group) {
     found.push(part(layer.kind === "trained" ? "params" : "random", role, "kernel", [...layers, ...shape]));
     if (layer.kind === "masked" && !keepsAll(config)) found.push(part("params", role, "scores", [...(group.oneMask ? [] : [count]), ...shape]));
     if (group.name === "layers") {
-      if (["rows", "both"].includes(config.gains)) found.push(part("params", role, "row_gain", [count, shape[0]]));
-      if (["columns", "both"].includes(config.gains)) found.push(part("params", role, "column_gain", [count, shape[1]]));
+      if (config.gains === "columns") found.push(part("params", role, "column_gain", [count, shape[1]]));
       const rank = config.adapter_rank;
       if (rank) found.push(part("params", role, "adapter_in", [count, rank, shape[0]]), part("params", role, "adapter_out", [count, rank, shape[1]]));
     }
@@ -93,8 +93,7 @@ function matricesOf(config, stack, layer) {
     }
   }
   if (layer.block === "conv") {
-    const width = config.heads * config.reservoir_width;
-    found.push(["conv/in", [d, 2 * d]], ["conv/kernels", config.reservoir_conv === "dynamic" ? [d, width] : [config.heads, config.reservoir_width]], ["conv/out", [d, d]]);
+    found.push(["conv/in", [d, 2 * d]], ["conv/kernels", [d, config.heads * WIDTH]], ["conv/out", [d, d]]);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-/** Layer strings, as `one_layer.layers.pattern` reads them: L updatable, R a reservoir, S masked; lower-case letters are left out. */
+/** Layer strings, as `one_layer.layers.pattern` reads them: L updatable, R a reservoir, S masked. */
 import { Refused, shown } from "./refused.js";
 
 /** The letters of a stack. @param {string} key @param {number | string} value @param {string} letter what a number of layers stands for */
@@ -6,16 +6,10 @@ export function expand(key, value, letter) {
   if (typeof value === "number") return letter.repeat(value);
   const short = /^(\d{1,4})([LS])\+(\d{1,4})R$/.exec(value);
   if (short) return alternating(key, value, short[2], Number(short[1]), Number(short[3]));
-  if (!/^[LRSlrs]+$/.test(value) || !/[LRS]/.test(value)) {
+  if (!/^[LRS]+$/.test(value)) {
     throw new Refused(`model.${key} is ${shown(value)}; it is a number of layers, a string of L, R and S such as LRLRL, or a short form such as 4L+3R`);
   }
   return value;
-}
-
-/** The numbers, from 0, of the layers of one letter that a string keeps, among all its layers of that letter. @returns {number[]} */
-export function numbersOf(string, letter) {
-  const alike = [...string].filter((each) => each.toUpperCase() === letter);
-  return alike.flatMap((each, number) => (each === letter ? [number] : []));
 }
 
 /** Reservoirs alternate with the other layers from the middle outward. */

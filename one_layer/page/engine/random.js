@@ -8,7 +8,7 @@ import { orthogonal } from "./orthogonal.js";
 import { Stream } from "./philox.js";
 
 /** @typedef {{role: string, shape: [number, number], scheme: string, scale: number, fan_in: number | null,
- *   layers: number | number[] | null, zero_row: number | null, checksum: string}} Recipe */
+ *   layers: number | null, zero_row: number | null, checksum: string}} Recipe */
 
 const NORMAL = ["kaiming_normal", "xavier_normal", "normal"];
 const UNIFORM = ["kaiming_uniform", "xavier_uniform"];
@@ -55,13 +55,10 @@ export function randomWeights(seed, role, recipe) {
   return drawn;
 }
 
-/** The numbers of the layers that a recipe draws; none for one matrix. @param {Recipe} recipe @returns {number[]} */
-export const layersOf = ({ layers }) => (Array.isArray(layers) ? layers : Array.from({ length: layers ?? 0 }, (_, n) => n));
-
 /** All matrices of a recipe, one after the other. @param {number} seed @param {Recipe} recipe @returns {Float32Array} */
 export function draw(seed, recipe) {
   const [rows, columns] = recipe.shape, size = rows * columns;
-  const roles = recipe.layers === null ? [recipe.role] : layersOf(recipe).map((layer) => `${recipe.role}#${layer}`);
+  const roles = recipe.layers === null ? [recipe.role] : Array.from({ length: recipe.layers }, (_, layer) => `${recipe.role}#${layer}`);
   const whole = roles.length === 1 ? randomWeights(seed, roles[0], recipe) : new Float32Array(size * roles.length);
   if (roles.length > 1) roles.forEach((role, n) => whole.set(randomWeights(seed, role, recipe), n * size));
   if (recipe.zero_row !== null) {

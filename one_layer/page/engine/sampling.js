@@ -7,7 +7,7 @@ import { UNK } from "../text/special_tokens.js";
 /**
  * The tokens that continue a prompt, one by one. When the context is full, its older half is dropped and the rest is read anew.
  * @param {import("./network.js").Network} network @param {number[]} prompt at least one token @param {number} context
- * @param {{temperature: number, topK: number, topP: number, length: number}} settings
+ * @param {{temperature: number, length: number}} settings
  * @param {import("./philox.js").Stream} stream @returns {Generator<number>}
  */
 export function* continued(network, prompt, context, settings, stream) {
@@ -30,16 +30,14 @@ export function* continued(network, prompt, context, settings, stream) {
 }
 
 /** A token that is not special. Temperature 0 takes the most probable one. @returns {number} */
-export function sampled(logits, { temperature, topK, topP }, stream) {
+export function sampled(logits, { temperature }, stream) {
   if (!logits.every(Number.isFinite)) throw new Refused("the model's logits are not finite: this ticket cannot continue a text; use another");
   logits.fill(-Infinity, 0, UNK + 1);
-  const order = largest(logits, temperature === 0 ? 1 : Math.min(topK || logits.length, logits.length - UNK - 1));
+  const order = largest(logits, temperature === 0 ? 1 : logits.length - UNK - 1);
   if (temperature === 0) return order[0];
   const chances = order.map((token) => Math.exp((logits[token] - logits[order[0]]) / temperature)), total = chances.reduce((a, b) => a + b);
-  let before = 0, kept = 0;
-  while (kept < order.length && (topP === 1 || before < topP * total)) before += chances[kept++];
   const [word] = stream.words(1);
-  let left = (word / 2 ** 32) * before;
-  for (let n = 0; n < kept; n++) if ((left -= chances[n]) < 0) return order[n];
-  return order[kept - 1];
+  let left = (word / 2 ** 32) * total;
+  for (let n = 0; n < order.length; n++) if ((left -= chances[n]) < 0) return order[n];
+  return order[order.length - 1];
 }

@@ -7,7 +7,7 @@ import { refuseIf } from "./config.js";
 import { isObject, readJson } from "./json.js";
 import { demand, shown } from "./refused.js";
 
-const MOST = Number.MAX_VALUE, ABOVE_ZERO = Number.MIN_VALUE;
+const MOST = Number.MAX_VALUE;
 export const INVERSE = /^(none|moses|(subword-nmt|byte-level|sentencepiece)(,moses)?)$/;
 const CHECKPOINT = /^(best|last|(average(-best)?:)?\d{1,16})$/;
 const OF_ONE_TEXT = ["sst2", "cola"]; // labels of GLUE; those of its other tasks belong to two texts
@@ -19,7 +19,7 @@ const many = 2 ** 24, BOUNDS = {
   },
   classification: { max_tokens: [1, many], buckets: [1, 1000] },
   causal_lm: {
-    stride: [1, 2 ** 16], valid_tokens: [0, MOST], max_tokens: [1, many], top_k: [0, MOST], top_p: [ABOVE_ZERO, 1], sample_length: [1, 2 ** 16],
+    stride: [1, 2 ** 16], valid_tokens: [0, MOST], max_tokens: [1, many], sample_length: [1, 2 ** 16],
     sample_seed: [0, 2 ** 32 - 1], temperature: [0, MOST],
   },
   masked_lm: { max_tokens: [1, many], valid_tokens: [0, MOST] },

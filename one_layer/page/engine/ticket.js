@@ -15,9 +15,8 @@ const RECIPE = ["role", "shape", "scheme", "scale", "fan_in", "layers", "zero_ro
 const FEW = 2 ** 27, MOST = 2 ** 33, WEIGHTS_A_BIT = 32, LARGEST_NUMBER = 2 ** 40, LONGEST_TEXT = 2 ** 24, MOST_MERGES = 2 ** 20;
 
 /**
- * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null, coats: Uint8Array[]}} Mask
- *   packed bits: of one mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first. `coats` are the
- *   masks that are added to `mask`, if there are any
+ * @typedef {{shape: [number, number], layers: number | null, mask: Uint8Array | null, sign: Uint8Array | null}} Mask
+ *   packed bits: of one mask, or of each of `layers`; rows of fan_in and columns of fan_out, the lowest bit of each byte first
  * @typedef {{shape: number[], values: Float32Array}} Values
  * @typedef {object} Ticket
  * @property {string} task @property {any} config of the model @property {number} seed @property {number} step @property {string} checkpoint
@@ -36,7 +35,7 @@ export function openTicket(bytes, draws = new Map()) {
   const parts = partsOf(config);
   if (!parts.some(({ collection }) => collection === "params")) throw new Refused("model.keep is 1, so there are no masks and nothing was trained");
   checkSize(parts, file);
-  const recipes = readRecipes(metadata, parts, config.reservoir_conv === "lightweight");
+  const recipes = readRecipes(metadata, parts);
   checkDrawing([...recipes.values()]);
   const { assets, used } = readText(file, config, settings);
   const masks = new Map(), arrays = new Map();
@@ -64,7 +63,7 @@ export function openTicket(bytes, draws = new Map()) {
 
 /** The tensors that hold many small arrays in few bits: the leaves of these arrays, and their precision. */
 function joinedOf({ vector_precision: ofVectors, trained_precision: ofMatrices }) {
-  const known = { vectors: [["bias", "scale", "row_gain", "column_gain"], ofVectors], adapters: [["adapter_in", "adapter_out"], ofMatrices] };
+  const known = { vectors: [["bias", "scale", "column_gain"], ofVectors], adapters: [["adapter_in", "adapter_out"], ofMatrices] };
   return Object.fromEntries(Object.entries(known).filter(([, [, precision]]) => precision !== "float32"));
 }
 
@@ -105,7 +104,7 @@ function checkSize(parts, file) {
 }
 
 /** @returns {Map<string, import("./random.js").Recipe>} by role */
-function readRecipes(metadata, parts, lightweight) {
+function readRecipes(metadata, parts) {
   const entries = readJson(metadata, "random"), found = new Map();
   const shapes = new Map(parts.filter(({ collection }) => collection === "random").map(({ role, shape }) => [role, shape]));
   demand(Array.isArray(entries), "its metadata 'random' are not a list of recipes");
@@ -113,9 +112,9 @@ function readRecipes(metadata, parts, lightweight) {
     checkRecipe(entry);
     const { role, shape, layers, scheme } = entry, wanted = shapes.get(role);
     demand(wanted !== undefined && !found.has(role), `its metadata 'random' have ${shown(role)} twice, or its model has no such matrix`);
-    const whole = layers === null ? shape : [Array.isArray(layers) ? layers.length : layers, ...shape];
+    const whole = layers === null ? shape : [layers, ...shape];
     demand(whole.join() === wanted.join(), `its recipe makes ${role} [${whole}], but its model has [${wanted}]`);
-    const reservoir = /^(encoder|decoder)\/reservoir\//.test(role) && !(lightweight && role.endsWith("/conv/kernels"));
+    const reservoir = /^(encoder|decoder)\/reservoir\//.test(role);
     demand(scheme !== "orthogonal" || reservoir, `its recipe of ${role} has the scheme orthogonal, which is one of reservoirs`);
     const inside = (entry.fan_in ?? 1) >= 1 && (entry.zero_row ?? 0) >= 0 && (entry.zero_row ?? 0) < shape[0];
     demand(inside, `its recipe of ${role} has an impossible fan_in or zero_row`);
@@ -129,7 +128,7 @@ function checkRecipe(entry) {
   const { role, shape, scheme, scale, fan_in: fanIn, layers, zero_row: row } = entry;
   const wholes = (list) => Array.isArray(list) && list.every(Number.isInteger), wholeOrNull = (n) => n === null || Number.isInteger(n);
   const typed = [role, scheme].every((text) => typeof text === "string") && wholes(shape) && typeof numberOf(scale) === "number";
-  demand(typed && [fanIn, row].every(wholeOrNull) && (wholes(layers) || wholeOrNull(layers)), "its metadata 'random' have a value of another type");
+  demand(typed && [fanIn, row, layers].every(wholeOrNull), "its metadata 'random' have a value of another type");
   demand(SCHEMES.includes(scheme), `its recipes have the scheme ${shown(scheme)}; known are ${SCHEMES.join(", ")}`);
 }
 
@@ -146,20 +145,17 @@ function drawChecked(seed, recipe) {
   return weights;
 }
 
-/** The masks of a matrix. A further coat has bits for the weights that the coat below keeps. @returns {Mask} */
+/** The masks of a matrix. @returns {Mask} */
 function readMask(file, role, shape, config) {
-  const [rows, columns] = shape.slice(-2), whole = rows * columns, layers = shape.length > 2 ? shape[0] : null;
-  const kept = Math.max(1, whole - Math.trunc((1 - config.keep) * whole));
-  const above = config.maskKinds.map((_, below) => Math.ceil((kept * (config.coats - below)) / config.coats)); // set bits of each coat
-  const found = config.maskKinds.map((kind, place) => {
-    const name = `${kind}/${role}`, size = config.coats > 1 && place ? above[place - 1] : whole, bits = file.bytes(name, [...shape.slice(0, -2), Math.ceil(size / 8)]);
-    checkBits(name, bits, layers ?? 1, size, config.exact ? above[place] : null, config.keep);
-    return bits;
-  });
-  const bits = Object.fromEntries(config.maskKinds.map((kind, place) => [kind, found[place]])), coats = config.coats > 1 ? found.slice(1) : [];
+  const [rows, columns] = shape.slice(-2), size = rows * columns, layers = shape.length > 2 ? shape[0] : null;
+  const kept = Math.max(1, size - Math.trunc((1 - config.keep) * size));
+  const bits = Object.fromEntries(config.maskKinds.map((kind) => {
+    const name = `${kind}/${role}`, found = file.bytes(name, [...shape.slice(0, -2), Math.ceil(size / 8)]);
+    checkBits(name, found, layers ?? 1, size, config.exact ? kept : null, config.keep);
+    return [kind, found];
+  }));
   if (bits.mask && bits.sign) demand(bits.sign.every((byte, k) => (byte & ~bits.mask[k]) === 0), `sign/${role} has bits where the mask is 0`);
-  coats.forEach((own, place) => (coats[place] = spread(own, coats[place - 1] ?? bits.mask, layers ?? 1)));
-  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null, coats };
+  return { shape: [rows, columns], layers, mask: bits.mask ?? null, sign: bits.sign ?? null };
 }
 
 /** Bits beyond the last are 0, and `wanted` says how many are set in each layer; null if the scores decided. */
@@ -170,19 +166,6 @@ function checkBits(name, bits, layers, size, wanted, keep) {
     const kept = wanted === null ? null : countBits(bits.subarray(end - bytes, end));
     demand(kept === wanted, `${name} keeps ${kept} weights where model.keep ${keep} keeps ${wanted}`);
   }
-}
-
-/** Bits for all weights, from bits for those that the coat `below` keeps. */
-function spread(own, below, layers) {
-  const whole = new Uint8Array(below.length), bytes = below.length / layers, ownBytes = own.length / layers;
-  for (let layer = 0; layer < layers; layer++) {
-    for (let at = 8 * layer * bytes, place = 8 * layer * ownBytes; at < 8 * (layer + 1) * bytes; at++) {
-      if (!((below[at >>> 3] >>> (at & 7)) & 1)) continue;
-      whole[at >>> 3] |= ((own[place >>> 3] >>> (place & 7)) & 1) << (at & 7);
-      place++;
-    }
-  }
-  return whole;
 }
 
 const ONES = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll("0", "").length);

@@ -179,7 +179,7 @@ function describe(model) {
   const seconds = (model.milliseconds / 1000).toFixed(1), besides = model.trained ? `, and ${counted(model.trained)} other numbers` : "";
   byId("summary").textContent = model.masked
     ? `Its network is random: the seed ${model.seed} has just drawn it, here, in ${seconds} seconds. Training changed only the masks, ` +
-      `${model.coats > 1 ? `which say how often each weight counts, from 0 to ${model.coats} times` : `one bit for each weight, which say whether the weight ${signs ? "changes its sign" : "counts"}`}` +
+      `one bit for each weight, which say whether the weight ${signs ? "changes its sign" : "counts"}` +
       `${besides}. Nothing that you type leaves this page.`
     : model.matrices.some(({ drawn }) => drawn)
       ? `The seed ${model.seed} has just drawn its random layers, here, in ${seconds} seconds. They have no masks, and training changed ` +

@@ -51,13 +51,11 @@ class LanguageModelSettings:
     valid_tokens: int = 0
     max_tokens: int = 4096
     temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
     sample_length: int = 200
     sample_seed: int = 1
 
     def __post_init__(self) -> None:
-        check_least("evaluation", self, stride=1, max_tokens=1, sample_length=1, valid_tokens=0, top_k=0, sample_seed=0)
+        check_least("evaluation", self, stride=1, max_tokens=1, sample_length=1, valid_tokens=0, sample_seed=0)
         if self.sample_seed >= 2**32:
             raise UserError(f"evaluation.sample_seed is {self.sample_seed}; it must be below 2**32")
         if self.temperature != 0.0 and not _LEAST_TEMPERATURE <= self.temperature < float("inf"):
@@ -65,8 +63,6 @@ class LanguageModelSettings:
                 f"evaluation.temperature is {self.temperature}; it must be 0, which takes the most probable token, or a number of at "
                 f"least {_LEAST_TEMPERATURE:g}"
             )
-        if not 0.0 < self.top_p <= 1.0:
-            raise UserError(f"evaluation.top_p is {self.top_p}; it must lie in (0, 1], where 1 leaves no token out")
 
 
 class CausalLanguageModel(TrainedModel):
@@ -143,7 +139,7 @@ class CausalLanguageModel(TrainedModel):
     @cached_property
     def _sample(self) -> Any:
         settings, context, config = self.settings, self.data.block, self.config
-        sampler = Sampler(settings.temperature, settings.top_k, settings.top_p)
+        sampler = Sampler(settings.temperature)
 
         def run(variables: Variables, tokens: Array, filled: Array, first: Array) -> Array:
             decoder = CausalDecoder(config, variables)

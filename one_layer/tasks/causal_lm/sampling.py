@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from one_layer.data.special_tokens import UNK
 
@@ -18,40 +18,17 @@ NOT_FINITE = -1  # in the place of a token
 
 
 class Sampler(NamedTuple):
-    """How a token is drawn: logits are divided by `temperature`, then `top_k` and then `top_p` leave tokens out.
-
-    `top_k` keeps the k most probable tokens (0: all). `top_p` keeps the most probable ones until their probabilities sum to p
-    (Holtzman et al. 2020, arXiv 1904.09751). Temperature 0 takes the most probable token.
-    """
+    """How a token is drawn: logits are divided by `temperature`; 0 takes the most probable token."""
 
     temperature: float
-    top_k: int
-    top_p: float
 
     def __call__(self, logits: Float[Array, "vocab"], key: Array) -> Int[Array, ""]:
         """A token that is not special; `NOT_FINITE` for logits of which one is not finite. Equal keys draw equal tokens."""
         finite = jnp.all(jnp.isfinite(logits))
-        return jnp.where(
-            finite, self._drawn(jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits), key), NOT_FINITE
-        )
-
-    def _drawn(self, logits: Float[Array, "vocab"], key: Array) -> Int[Array, ""]:
+        logits = jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits)
         if self.temperature == 0.0:
-            return jnp.argmax(logits)
-        logits = logits / self.temperature
-        return jax.random.categorical(key, jnp.where(self._kept(logits), logits, -jnp.inf))
-
-    def _kept(self, logits: Float[Array, "vocab"]) -> Bool[Array, "vocab"]:
-        order = jnp.argsort(-logits, stable=True)
-        ranks = jnp.argsort(order)
-        within = ranks < min(self.top_k or len(logits), len(logits))
-        if self.top_p == 1.0:
-            return within  # rounded sums of chances reach 1 before the last token
-        chances = jax.nn.softmax(jnp.where(within, logits, -jnp.inf))[order]
-        before = (
-            jnp.cumsum(chances) - chances
-        )  # of all tokens that are more probable; 0 for the first, which always stays
-        return within & (before < self.top_p)[ranks]
+            return jnp.where(finite, jnp.argmax(logits), NOT_FINITE)
+        return jnp.where(finite, jax.random.categorical(key, logits / self.temperature), NOT_FINITE)
 
 
 class _State(NamedTuple):

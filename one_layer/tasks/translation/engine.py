@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from one_layer.data.preparation.parallel import cores
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.vocabulary import SPECIALS
@@ -70,7 +70,7 @@ class Search:
 
         Few sentences are shared out among the cores, so that none of them waits for the only batch.
         """
-        most = min(_ROWS, -(-len(places) // _cores()))
+        most = min(_ROWS, -(-len(places) // cores()))
         while places:
             rows = max(1, min(most, self._settings.max_tokens // len(sentences[places[0]])))
             yield places[:rows]
@@ -98,8 +98,4 @@ class Search:
 def _translator(folder: str, precision: str) -> Any:
     from ctranslate2 import Translator
 
-    return Translator(folder, compute_type=precision, inter_threads=_cores(), intra_threads=1, max_queued_batches=-1)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Translator(folder, compute_type=precision, inter_threads=cores(), intra_threads=1, max_queued_batches=-1)

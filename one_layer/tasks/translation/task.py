@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from typing import Any
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.config import DataConfig
@@ -92,13 +91,6 @@ class Translation(Task):
         target = assets.target_preprocessing
         tokenize = settings.tokenize or sacrebleu_tokenizer(target.language)
         return translations(split.reference_detokenized, systems, tokenize, target.lowercase)
-
-    def lowered_search(
-        self, model: ModelConfig, settings: SearchSettings, variables: Variables, source: Any, limits: Any, active: Any
-    ) -> Any:
-        from one_layer.tasks.translation.generate import search_program
-
-        return search_program(model, settings).lower(variables, source, limits, active)
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
         """The work of the encoder and of a search to the maximum length."""

@@ -19,13 +19,12 @@ from one_layer.data.special_tokens import EOS
 from one_layer.data.stream import Stream
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import build
-from one_layer.models.accounting import ticket_size
+from one_layer.models.accounting import ticket_bytes
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.rescoring import rescored
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
-from one_layer.tasks.causal_lm.sampling import Sampler
 from one_layer.training.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
@@ -95,8 +94,7 @@ def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_
     assert said == [said[0]] * 4 and len(said[0]) == 3
     scores = [evaluate(each, "test", None)["test"]["nll"] for each in models]
     assert scores[0] == pytest.approx(scores[1], rel=1e-6) and scores[1] == pytest.approx(scores[2], rel=1e-6)
-    fewest, most = ticket_size(model.config)
-    assert fewest <= most <= folder.ticket_file.stat().st_size
+    assert ticket_bytes(model.config) <= folder.ticket_file.stat().st_size
 
 
 def test_the_most_probable_tokens_are_those_of_whole_sequences(model):
@@ -123,10 +121,7 @@ def test_a_sample_depends_on_its_seed_its_place_and_nothing_else(model):
     assert model.generate(prompts[:2]) == said[:2]
     assert changed(model, max_tokens=16).generate(prompts) == said  # one prompt in each batch
     assert changed(model, sample_seed=2).generate(prompts) != said
-    assert changed(model, temperature=0.0).generate(prompts) == changed(model, top_k=1).generate(prompts)
-    flat = jnp.zeros(50_000)  # the rounded sum of 50,000 equal chances reaches 1 too early
-    assert Sampler(1.0, 0, 1.0)._kept(flat).all() and not Sampler(1.0, 0, 0.5)._kept(flat).all()
-    assert changed(model, top_p=1e-6).generate(prompts) == changed(model, top_k=1).generate(prompts)
+    assert changed(model, temperature=1e-6).generate(prompts) == changed(model, temperature=0.0).generate(prompts)
 
 
 def test_of_a_long_prompt_the_last_tokens_are_read_and_the_rest_is_named(model, caplog):
@@ -160,9 +155,7 @@ def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch)
     ("changes", "message"),
     [
         ({"evaluation.stride": BLOCK + 1}, r"evaluation\.stride is 17, but data\.block is 16"),
-        ({"evaluation.top_p": 0.0}, r"evaluation\.top_p is 0\.0; it must lie in \(0, 1\]"),
         ({"evaluation.sample_seed": 2**32}, r"evaluation\.sample_seed is 4294967296; it must be below 2\*\*32"),
-        ({"evaluation.top_k": -1}, r"evaluation\.top_k is -1; it must be at least 0"),
         ({"evaluation.temperature": -1.0}, r"evaluation\.temperature is -1\.0"),
         (
             {"evaluation.temperature": 1e-30},

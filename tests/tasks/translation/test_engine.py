@@ -31,7 +31,7 @@ LINES = ["Two dogs run through the snow.", "", "A girl plays with a ball."]
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch):
-    monkeypatch.setattr(engines, "_cores", lambda: 2)
+    monkeypatch.setattr(engines, "cores", lambda: 2)
 
 
 class Reversing:
@@ -81,7 +81,7 @@ def test_batches_are_of_similar_length_and_have_their_limit():
 
 @pytest.mark.parametrize(("cores", "rows"), [(1, [9]), (2, [5, 4]), (4, [3, 3, 3]), (20, [1] * 9)])
 def test_few_sentences_are_shared_out_among_the_cores(monkeypatch, cores, rows):
-    monkeypatch.setattr(engines, "_cores", lambda: cores)
+    monkeypatch.setattr(engines, "cores", lambda: cores)
     translator = Reversing()
     search(translator)(SENTENCES[-9:], "")
     assert [len(tokens) for tokens, _ in translator.calls] == rows
