@@ -71,7 +71,6 @@ def _rows(trainer: Trainer, interruption: Interruption, row: int, rows: int) -> 
         if number:
             together.append(between - began)
             alone.append(time.perf_counter() - between)
-    requests.close()
     return alone, together
 
 
