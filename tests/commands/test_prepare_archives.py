@@ -1,9 +1,10 @@
-"""Archives are downloaded, checked and extracted, and each problem has a message."""
+"""Archives are downloaded, resumed, checked and extracted, and each problem has a message."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -58,26 +59,39 @@ def test_incomplete_and_changed_files_are_refused(tmp_path: Path, remote: Archiv
 
 
 class _Halting(BaseHTTPRequestHandler):
-    """A server that ends its response too early."""
+    """A server that ends every response after 6,000 bytes and can resume there."""
 
     def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(CONTENT)))
+        start = int(self.headers.get("Range", "bytes=0-")[len("bytes=") : -1])
+        if start >= len(CONTENT):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(CONTENT) - start))
         self.end_headers()
-        self.wfile.write(CONTENT[:6000])
+        self.wfile.write(CONTENT[start : start + 6000])
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
-def test_a_broken_connection_leaves_no_archive(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Halting) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        archive = Archive("a.tgz", (f"http://127.0.0.1:{server.server_port}/a.tgz",))
-        with pytest.raises(UserError, match=r"cannot be downloaded from http://.*connection ended after 6,000 bytes"):
-            fetch(archive, tmp_path, download=True)
-        server.shutdown()
-    assert not (tmp_path / "a.tgz").exists()
+@pytest.fixture
+def halting() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Halting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/a.tgz"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_download_continues_after_a_broken_connection(tmp_path: Path, halting: str) -> None:
+    archive = Archive("a.tgz", (halting,))
+    with pytest.raises(UserError, match=r"cannot be downloaded from http://.*the connection ended after 6,000 bytes"):
+        fetch(archive, tmp_path, download=True)
+    assert not (tmp_path / "a.tgz").exists() and (tmp_path / "a.tgz.part").stat().st_size == 6000
+    assert fetch(archive, tmp_path, download=True).read_bytes() == CONTENT
+    (tmp_path / "a.tgz").rename(tmp_path / "a.tgz.part")  # complete, but not yet renamed
+    assert fetch(archive, tmp_path, download=True).read_bytes() == CONTENT
 
 
 def test_members_are_found_by_their_last_path_component(tmp_path: Path) -> None:

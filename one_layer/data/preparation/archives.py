@@ -36,7 +36,7 @@ class Archive:
 def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
     """Returns the path of the complete archive in `folder`; downloads it if it is missing and `download` is set.
 
-    A download first writes to a file whose name ends in .part.
+    A download first writes to a file whose name ends in .part, and a later call continues that file.
     Raises: UserError if there is no file, if the download fails, or if the size or the checksum differs.
     """
     path = Path(folder) / archive.name
@@ -123,11 +123,20 @@ def _download(archive: Archive, part: Path) -> None:
 
 
 def _copy_from(url: str, part: Path) -> None:
-    with urllib.request.urlopen(url, timeout=60) as response:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            log.info("%s -> %s", url, part)
-            length = response.headers.get("Content-Length")
-            shutil.copyfileobj(response, file, _BLOCK)
-            if length is not None and file.tell() != int(length):
-                raise EOFError(f"the connection ended after {file.tell():,} bytes")
+    """Downloads `url` to `part`, and continues an earlier attempt if the server supports that."""
+    done = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # the server has nothing left to send: the file may be complete, and the caller checks it
+            return
+        raise
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with response, part.open("ab" if response.status == 206 else "wb") as file:
+        log.info("%s -> %s", url, part)
+        length = response.headers.get("Content-Length")
+        start = file.tell()
+        shutil.copyfileobj(response, file, _BLOCK)
+        if length is not None and file.tell() - start != int(length):
+            raise EOFError(f"the connection ended after {file.tell():,} bytes")
