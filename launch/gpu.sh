@@ -40,9 +40,8 @@ averaged() {  # NAME SPLIT: the scores of the average of the last ten checkpoint
 }
 
 for size in small wider; do  # an update here and in PyTorch, a whole training, and beam search
-    once "results/gpu/update-$size.txt" "$PYTHON" launch/benchmark.py accelerator --size=$size --peer=torch --out=results/gpu/update-$size.json
-    for name in run decode; do
-        once "results/gpu/$name-$size.txt" "$PYTHON" launch/benchmark.py $name --size=$size --out=results/gpu/$name-$size.json
+    for name in "accelerator --peer=torch" run decode; do
+        once "results/gpu/${name%% *}-$size.txt" "$PYTHON" launch/benchmark.py $name --size=$size --out="results/gpu/${name%% *}-$size.json"
     done
 done
 sweep europarl europarl table1 europarl_iten
