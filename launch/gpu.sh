@@ -3,9 +3,8 @@
 #
 #     launch/gpu.sh DATA [MINUTES]
 #
-# DATA holds multi30k, multi30k_bpe, iwslt14, europarl_iten, and everyday of prepare_everyday. Runs go to runs/gpu, all else to results/gpu.
-# What is there is not done again. Texts are stored as ids in runs/gpu/store: a run of the same text on a CPU makes them beforehand. XLA's
-# search for the fastest kernels, which takes minutes for each shape of a batch, is off. PYTHON names another interpreter.
+# DATA holds multi30k, multi30k_bpe, iwslt14, europarl_iten, and everyday of prepare_everyday. Runs go to runs/gpu, all else to results/gpu,
+# and what is there is not done again. A run of the same text on a CPU fills runs/gpu/store beforehand. PYTHON names another interpreter.
 set -uo pipefail
 if [ "$#" -lt 1 ] || [ ! -d "$1" ]; then
     echo "error: give the folder with the corpora, and perhaps the minutes after which to stop" >&2
@@ -16,7 +15,7 @@ END=$((SECONDS + 60 * ${2:-9}))
 PYTHON=${PYTHON:-.venv/bin/python}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p runs/gpu results/gpu
-export XLA_FLAGS=${XLA_FLAGS---xla_gpu_enable_triton_gemm=false --xla_gpu_autotune_level=0}
+export XLA_FLAGS=${XLA_FLAGS---xla_gpu_enable_triton_gemm=false --xla_gpu_autotune_level=0}  # no search for the fastest kernels: minutes a shape
 
 in_time() {  # a command, until the time is over: then it is asked to stop, and training saves a checkpoint
     local left=$((END - SECONDS))
