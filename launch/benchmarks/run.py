@@ -61,11 +61,11 @@ def _rows(trainer: Trainer, interruption: Interruption, row: int, rows: int) -> 
         began = time.perf_counter()
         for _ in range(row):
             batch, place = next(requests)
-            batches.append(batch)
+            batches.append((batch, place))
             trainer.update(batch, place)
         jax.block_until_ready(trainer.sums)
         between = time.perf_counter()
-        for place, batch in enumerate(batches):
+        for batch, place in batches:
             params, moments, sums = trainer.step(params, moments, trainer.fixed, batch, place)
         jax.block_until_ready(sums)
         if number:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
+
+from one_layer.data.preparation.parallel import cores
 
 log = logging.getLogger(__name__)
 
@@ -25,16 +26,12 @@ class Compiling:
     """
 
     def __init__(self, step: Callable[..., Any], state: tuple[Any, ...], batches: Sequence[dict[str, Any]]) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._pool = ThreadPoolExecutor(min(max(cores // 2, 1), _MOST), "compiling")
+        self._pool = ThreadPoolExecutor(min(max(cores() // 2, 1), _MOST), "compiling")
         self._began = time.perf_counter()
-        shapes = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), state
-        )  # updates donate the arrays
+        shapes = jax.tree.map(_shape_of, state)  # updates donate the arrays
         self._programs: dict[Shape, Future[None]] = {}
         for batch in batches:
             self._programs[_shape(batch)] = self._pool.submit(self._compile, step, shapes, batch)
-        self._left = len(self._programs)
 
     def wait(self, batch: dict[str, Any]) -> None:
         """Waits until the program of this batch's shape is there. Raises: what compiling it has raised."""
@@ -42,7 +39,7 @@ class Compiling:
             program.result()
 
     def close(self) -> None:
-        """Gives up what has not begun."""
+        """Gives up what has not begun. The process ends when the programs that are being compiled are done: nothing can stop XLA."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _compile(self, step: Any, state: tuple[Any, ...], batch: dict[str, Any]) -> None:
@@ -55,6 +52,12 @@ class Compiling:
             log.info(
                 "compiled the update of batches of %s in %.0f s; %.0f s since training began", shape, seconds, whole
             )
+
+
+def _shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
+    """The shape of an array, and where it must lie: a restored array is bound to its device, and that makes another program."""
+    bound = getattr(leaf, "committed", False)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding if bound else None)
 
 
 def _shape(batch: dict[str, Any]) -> Shape:

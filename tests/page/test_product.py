@@ -115,7 +115,7 @@ def test_a_large_network_multiplies_with_weights_and_bits():
         const { roomFor } = await import(`${page}/engine/room.js`);
         return given.map(([rows, inputs, outputs, inside]) => {
             const size = inputs * outputs, bits = new Uint8Array((2 * size) / 8).map(() => 256 * Math.random());
-            const mask = { shape: [inputs, outputs], layers: 2, mask: bits, sign: null, coats: [] };
+            const mask = { shape: [inputs, outputs], layers: 2, mask: bits, sign: null };
             const values = new Float32Array(size).map(() => 2 * Math.random() - 1);
             const make = () => new Matrix("encoder/ffn/in", inputs, outputs, values, null, mask, false, true), masked = make();
             const room = inside ? roomFor(masked.sizes(true), inputs, outputs) : (size) => new Float32Array(size);

@@ -27,17 +27,36 @@ def traced_step(seen):
     return jax.jit(step, donate_argnums=(0, 1))
 
 
-def test_every_shape_is_traced_once_and_beside_the_updates():
+@pytest.fixture
+def compiled():
+    """A number for each program that JAX compiles in the test."""
+    found = []
+
+    def listen(event, seconds, **about):
+        if event.endswith("backend_compile_duration"):
+            found.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield found
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_every_shape_is_compiled_once_and_beside_the_updates(compiled, restored):
+    """Also where the state was restored, and is bound to its device."""
     seen = []
     step, given = traced_step(seen), batches(3, 5)
     state = jnp.ones(4), jnp.ones(2), jnp.ones(4)
+    if restored:
+        state = jax.device_put(state, jax.devices()[0])
+    compiled.clear()
     programs = Compiling(step, state, given)
     for number, batch in enumerate(given * 2):
         programs.wait(batch)
         params, moments, _ = step(*state, batch, number)
         state = params, moments, state[2]
     programs.close()
-    assert sorted(seen) == [(3, False), (5, False)]
+    assert sorted(seen) == [(3, False), (5, False)] and len(compiled) == 2
 
 
 def test_what_compiling_raises_reaches_the_update():

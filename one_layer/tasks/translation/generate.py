@@ -73,7 +73,10 @@ def translated(
         return fetch(program(variables, devices.rows(batch["source"]), devices.rows(limits), active))
 
     with tqdm(total=len(full), desc=title, unit="sentence", disable=None, leave=False) as bar:
-        results = in_threads(searched, batches, 1 if devices.many else _AT_ONCE, between)
+        alone = devices.many or (
+            devices.platform != "cpu" and limits[0] == settings.max_tokens
+        )  # memory may hold no second batch
+        results = in_threads(searched, batches, 1 if alone else _AT_ONCE, between)
         for batch, best in zip(batches, results, strict=True):
             rows = np.flatnonzero(batch["index"] >= 0)
             if not np.isfinite(best.scores[rows, 0]).all():

@@ -139,7 +139,8 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("platform", "many", "most"), [("cpu", False, 2), ("cpu", True, 1), ("gpu", False, 2), ("gpu", True, 1)]
+    ("platform", "many", "most"),
+    [("cpu", False, 2), ("cpu", True, 1), ("gpu", False, 2), ("gpu", True, 1), ("tpu", False, 1)],
 )
 def test_several_devices_search_one_batch_at_a_time(prepared, monkeypatch, platform, many, most):
     """Two programs with exchanges may reach the devices in another order in each process, and wait for ever."""
@@ -151,7 +152,9 @@ def test_several_devices_search_one_batch_at_a_time(prepared, monkeypatch, platf
 
     monkeypatch.setattr(generate, "in_threads", asked)
     monkeypatch.setattr(
-        Devices, "holding", lambda tree: SimpleNamespace(platform=platform, many=many, memory_left=lambda: 0)
+        Devices,
+        "holding",
+        lambda tree: SimpleNamespace(platform=platform, many=many, memory_left=lambda: 10**12 * (platform == "gpu")),
     )
     with pytest.raises(NotImplementedError):
         translated(CONFIG, SETTINGS, prepared, SENTENCES)
