@@ -21,8 +21,8 @@ _WHERE_TEXT_IS = ("data.directory", "data.valid", "data.tests")
 def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, Any]) -> TrainedModel:
     """`model` with the section `evaluation` of another config, and with the text in `overrides`: `data.directory`, `.valid`, `.tests`.
 
-    Everything else was decided in training. Raises: UserError for an override (by its
-    dotted name) that differs from the value that the model was trained with, and for settings that do not fit the model or its text.
+    Everything else was decided in training. Raises: UserError for an override (by its dotted name) that differs from the value that the
+    model was trained with, and for settings that do not fit the model or its text.
     """
     trained, data = flatten(model.trained_with), {}
     for name, value in flatten(overrides).items():

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,15 @@ _ARGUMENTS = [
 _READY = 60  # seconds in which a page must be ready; a busy machine is slow
 
 
-class Window:
+class Window(ABC):
     """One window of a browser, whatever it is."""
 
+    @abstractmethod
     def run(self, script: str) -> Any:
         """What the body of a function returns in the page."""
-        raise NotImplementedError
 
-    def _perform(self, actions: list[dict[str, Any]]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _perform(self, actions: list[dict[str, Any]]) -> None: ...
 
     def wait(self, condition: str) -> Any:
         """Waits until an expression is true in the page, and returns it."""

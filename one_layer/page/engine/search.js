@@ -42,7 +42,7 @@ export function beamSearch(decoder, { beam, limit, lengthPenalty }) {
   return finished.sort((one, other) => other.score - one.score);
 }
 
-/** The best continuations, best first; in a tie the lower beam wins, then the lower token. @returns {Candidate[]} */
+/** The best continuations, best first; in a tie the lower beam wins, then the lower token; those of a beam are chosen by their logits. @returns {Candidate[]} */
 function candidates(alive, logits, vocabulary, count, step, atLimit) {
   const found = alive.flatMap(({ score }, parent) => {
     const row = logits.subarray(parent * vocabulary, (parent + 1) * vocabulary), { most, log } = logSum(row);

@@ -60,11 +60,12 @@ def translated(
         return found
     devices, program = Devices.holding(variables), search_program(config, settings)
     texts = [sentences[place] for place in full]
-    if devices.platform == "cpu":
-        limits: tuple[int, int | None] = (settings.max_tokens, _ROWS_ON_CPU)
-    else:
-        limits = tokens_that_fit(config, settings, max(map(len, texts)), devices.memory_left()), None
-    batches = list(batches_for_search(texts, *limits))
+    on_cpu = devices.platform == "cpu"
+    tokens, most_rows = settings.max_tokens, _ROWS_ON_CPU if on_cpu else None
+    if not on_cpu:
+        tokens = tokens_that_fit(config, settings, max(map(len, texts)), devices.memory_left())
+    alone = devices.many or not (on_cpu or tokens > settings.max_tokens)  # the memory may hold no second batch
+    batches = list(batches_for_search(texts, tokens, most_rows))
 
     def searched(batch: dict[str, np.ndarray]) -> Hypotheses:
         lengths = np.sum(batch["source"] != PAD, axis=1).tolist()
@@ -73,9 +74,6 @@ def translated(
         return fetch(program(variables, devices.rows(batch["source"]), devices.rows(limits), active))
 
     with tqdm(total=len(full), desc=title, unit="sentence", disable=None, leave=False) as bar:
-        alone = devices.many or (
-            devices.platform != "cpu" and limits[0] == settings.max_tokens
-        )  # memory may hold no second batch
         results = in_threads(searched, batches, 1 if alone else _AT_ONCE, between)
         for batch, best in zip(batches, results, strict=True):
             rows = np.flatnonzero(batch["index"] >= 0)
