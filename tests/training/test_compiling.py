@@ -27,6 +27,20 @@ def traced_step(seen):
     return jax.jit(step, donate_argnums=(0, 1))
 
 
+@pytest.fixture(autouse=True)
+def _quiet():
+    """No program of another test is being compiled: it would be counted, and its line of the log too."""
+    _wait_for_compilations()
+    yield
+    _wait_for_compilations()
+
+
+def _wait_for_compilations():
+    for thread in threading.enumerate():
+        if thread.name.startswith("compiling"):
+            thread.join()
+
+
 @pytest.fixture
 def compiled():
     """A number for each program that JAX compiles in the test."""
@@ -67,6 +81,7 @@ def test_what_compiling_raises_reaches_the_update():
     programs = Compiling(jax.jit(step), (jnp.ones(1),) * 3, [batch])
     with pytest.raises(ValueError, match="too large"):
         programs.wait(batch)
+    programs.close()
 
 
 def test_what_has_not_begun_when_a_run_ends_is_given_up():
