@@ -12,8 +12,9 @@ bpe10k.codes. If the model shall translate raw lines (`--mode=translate`), say i
 The argument is `best`, `table`, one of them with `_wide`, or WEIGHTS_SIZE. WEIGHTS is dense, one_layer or multi_layer; SIZE is a size
 of `configs/common.py`, or `cpu`.
 
-`best` is the best recipe for one random layer that was measured on one core. Its embeddings begin with those of `table`, a small dense
-model, and are trained on; give that run as `train.init_from` if it is not in runs/table. All else that is trained is masks.
+`best` is the best recipe for one random layer that was measured on one core. (The `best` of the README's table is another, in
+configs/multi30k_best.py: signs, from raw text, on a GPU.) Its embeddings begin with those of `table`, a small
+dense model, and are trained on; give that run as `train.init_from` if it is not in runs/table. All else that is trained is masks.
 
     python main.py --config=configs/multi30k.py:table --config.data.directory=DIR --workdir=runs/table
     python main.py --config=configs/multi30k.py:best --config.data.directory=DIR --workdir=runs/best

@@ -1,4 +1,5 @@
-"""One update: sum the gradient of the loss over the micro-batches, divide it by the number of targets, and apply the optimiser.
+"""One update: make each W ⊙ M, sum the gradient over the micro-batches, pass it to the scores, divide it by the number of targets, and
+apply the optimiser.
 
 An update whose loss or gradient is not finite changes nothing.
 """
