@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from one_layer.layers.dropout import streams
 from one_layer.layers.materializing import computing, materialize
 from one_layer.layers.products import on_cpu
 from one_layer.layers.quantization import quantized
@@ -86,7 +87,7 @@ def update(
     model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, {"dropout": key}, distil)
+        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, streams(key), distil)
         return sums["loss"], sums
 
     def gradient(*given: Any) -> tuple[Tree, dict[str, Array]]:
