@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
-from one_layer.layers.products import on_gpu
+from one_layer.system.platform import on_gpu
 
 AGAIN = "dropout_again"  # a random stream that is equal to `dropout`, of which XLA does not know this
 
@@ -50,7 +50,9 @@ class _DrawnTwice(nn.Module):
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         key = self.make_rng("dropout")
         words = jax.random.key_data(key)
-        again = jax.random.key_data(self.make_rng(AGAIN)) if self.has_rng(AGAIN) else jax.lax.optimization_barrier(words)
+        again = (
+            jax.random.key_data(self.make_rng(AGAIN)) if self.has_rng(AGAIN) else jax.lax.optimization_barrier(words)
+        )
         return _dropped(self.rate, jax.random.key_impl(key), x, words, again)
 
 
