@@ -89,7 +89,9 @@ class Supermask:
         return self.applied(self.select(scores), scores, axis)
 
     def select(self, scores: Float[Array | np.ndarray, "*shape"]) -> Int8[Array, "*shape"]:
-        """Returns the entries of the mask, one of `values`, without a gradient. Raises: UserError as `topk_mask` does.
+        """Returns the entries of the mask, one of `values`, without a gradient.
+
+        Raises: UserError as `topk_mask` does, and for an unknown selection.
 
         A byte instead of a float for each entry is a quarter of the memory to write and to read, which decides what a mask costs.
         """
@@ -102,8 +104,10 @@ class Supermask:
             chosen = jnp.where(fixed < 0, -1, 1)
         elif self.selection == "signed_threshold":
             chosen = _beyond(fixed, self.threshold)
-        else:
+        elif self.selection in ("threshold", "sigmoid_threshold"):
             chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
+        else:
+            raise UserError(f"the selection {self.selection!r:.200} is unknown; give one of {', '.join(SELECTIONS)}")
         return jnp.where(jnp.any(jnp.isnan(fixed)), BROKEN, chosen).astype(jnp.int8)
 
     def select_each(self, groups: Sequence[Float[Array, "_ _ _"]]) -> list[Int8[Array, "_ _ _"]]:
