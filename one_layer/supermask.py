@@ -7,7 +7,7 @@ arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, Int8, Shaped, UInt8
+from jaxtyping import Array, Bool, Float, Int, Int8, Shaped, UInt8
 
-from one_layer.selection.counting import count, largest
+from one_layer.selection.counting import count, largest, largest_of_each
 from one_layer.system.errors import UserError
 
 SELECTIONS = ("magnitude", "score", "threshold", "sigmoid_threshold", "signed_threshold", "sign")
@@ -89,7 +89,9 @@ class Supermask:
         return self.applied(self.select(scores), scores, axis)
 
     def select(self, scores: Float[Array | np.ndarray, "*shape"]) -> Int8[Array, "*shape"]:
-        """Returns the entries of the mask, one of `values`, without a gradient. Raises: UserError as `topk_mask` does.
+        """Returns the entries of the mask, one of `values`, without a gradient.
+
+        Raises: UserError as `topk_mask` does, and for an unknown selection.
 
         A byte instead of a float for each entry is a quarter of the memory to write and to read, which decides what a mask costs.
         """
@@ -102,9 +104,19 @@ class Supermask:
             chosen = jnp.where(fixed < 0, -1, 1)
         elif self.selection == "signed_threshold":
             chosen = _beyond(fixed, self.threshold)
-        else:
+        elif self.selection in ("threshold", "sigmoid_threshold"):
             chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
+        else:
+            raise UserError(f"the selection {self.selection!r:.200} is unknown; give one of {', '.join(SELECTIONS)}")
         return jnp.where(jnp.any(jnp.isnan(fixed)), BROKEN, chosen).astype(jnp.int8)
+
+    def select_each(self, groups: Sequence[Float[Array, "_ _ _"]]) -> list[Int8[Array, "_ _ _"]]:
+        """Returns what `select` returns of each matrix. A group is matrices of one shape; one loop finds the largest of all groups."""
+        if not self.exact or type(self).select is not Supermask.select:  # or a class of one's own
+            return [jax.vmap(self.select)(group) for group in groups]
+        k = [kept_count(group[0].size, self.keep) for group in groups]
+        found = largest_of_each(self.selection, [lax.stop_gradient(group) for group in groups], k)
+        return [_broken_if(nan[:, None, None] | (k < 1), chosen) for (chosen, nan), k in zip(found, k, strict=True)]
 
     def applied(
         self, entries: Int8[Array, "*shape"], scores: Float[Array | np.ndarray, "*shape"], axis: int
@@ -196,7 +208,11 @@ _straight_through.defvjp(_forward, _backward)
 def _largest(by: str, scores: Float[Array, "*shape"], k: Int[Array, ""]) -> Int8[Array, "*shape"]:
     """Returns ones at the k largest entries of |S| or S, and zeros; or all broken."""
     chosen, nan = largest(by, scores, k)
-    return jnp.where(nan | (k < 1), BROKEN, chosen).astype(jnp.int8)
+    return _broken_if(nan | (k < 1), chosen)
+
+
+def _broken_if(broken: Bool[Array, "..."], chosen: Bool[Array, "*shape"]) -> Int8[Array, "*shape"]:
+    return jnp.where(broken, BROKEN, chosen).astype(jnp.int8)
 
 
 def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> Int8[Array, "*shape"]:

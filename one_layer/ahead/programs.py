@@ -14,11 +14,11 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from one_layer.ahead.chips import Target
-from one_layer.layers import products
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import DATA, Devices
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
+from one_layer.system.platform import compiling_for
 from one_layer.training.backskipping import with_policy
 from one_layer.training.optimizer import optimizer
 from one_layer.training.step import state_shapes, train_step
@@ -54,7 +54,7 @@ def compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, m
     parts = devices.mesh.shape[DATA]
     rows = max(1, run.data.max_tokens // run.optim.accumulate // length // parts) * parts
     begun = time.perf_counter()
-    with products.compiling_for(target.chip.platform):
+    with compiling_for(target.chip.platform):
         lowered = _step(run, config, devices, rows, length)
         options = _OF_A_GPU if target.chip.platform == "cuda" else None
         program = _fitting(lambda: lowered.compile(compiler_options=options), target)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +30,13 @@ def trained_leaf(kind: str, mask: Supermask) -> str | None:
 class Selecting:
     """How masks are selected and applied on one device or on many; nothing of it changes a mask.
 
-    `together`: select all masks of one shape at once, not one after the other, which stay in a CPU's cache. A pass over all masks is then
-    one reduction between devices, and a GPU waits for as many passes as one mask takes. `layout` tells by the path how scores lie on the
-    devices; those that lie alike are selected together. `multiply` makes W ⊙ M at a path, and may bring M to where W lies.
+    `at_once` tells how many masks are selected at the same time. `one` after the other stay in a CPU's cache. Those of one `shape` take
+    one reduction between devices for each pass. `all` take as few kernels and passes as the slowest mask, for which a GPU waits. `layout`
+    tells by the path how scores lie on the devices; those that lie alike count as of one shape. `multiply` makes W ⊙ M at a path, and may
+    bring M to where W lies.
     """
 
-    together: bool = False
+    at_once: Literal["one", "shape", "all"] = "one"
     layout: Callable[[Path], Any] = lambda path: None
     multiply: Callable[[Path, Array, Array], Array] = lambda path, weights, chosen: weights * chosen
 
@@ -99,16 +101,20 @@ def select(
     alike: dict[tuple[Any, ...], list[Path]] = {}
     for path, leaf in scores.items():
         alike.setdefault((leaf.shape[-2:], selecting.layout(path)), []).append(path)
+    layers = [
+        [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
+        for (shape, _), paths in alike.items()
+    ]
+    groups = list(map(jnp.concatenate, layers))
+    if groups and selecting.at_once == "all":
+        entries = mask.select_each(groups)
+    else:
+        over = jax.vmap(mask.select) if selecting.at_once == "shape" else partial(jax.lax.map, mask.select)
+        entries = [mask.select(group[0])[None] if len(group) == 1 else over(group) for group in groups]
     found: dict[Path, Array] = {}
-    for (shape, _), paths in alike.items():
-        layers = [jax.lax.stop_gradient(scores[path]).reshape(-1, *shape) for path in paths]
-        whole = jnp.concatenate(layers)
-        if len(whole) == 1:
-            entries = mask.select(whole[0])[None]
-        else:
-            entries = jax.vmap(mask.select)(whole) if selecting.together else jax.lax.map(mask.select, whole)
-        ends = np.cumsum([len(part) for part in layers])
-        for path, part in zip(paths, jnp.split(entries, ends[:-1].tolist()), strict=True):
+    for paths, parts, made in zip(alike.values(), layers, entries, strict=True):
+        ends = np.cumsum([len(part) for part in parts])
+        for path, part in zip(paths, jnp.split(made, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]
     return found
 

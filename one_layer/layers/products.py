@@ -20,22 +20,13 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from one_layer.system.platform import on_cpu
+
 # Of the first factor, of the second one, and of the result:
 _Letters = tuple[str, str, str]
 _Types = tuple[str, str, str]
 _Place = Callable[[Array], Array]
-_PLATFORM: ContextVar[str] = ContextVar("platform", default="")
 _SHARED: ContextVar[_Place | None] = ContextVar("shared", default=None)
-
-
-@contextmanager
-def compiling_for(platform: str) -> Iterator[None]:
-    """Inside it, products are those of this platform, such as cuda or tpu, and not of the devices that are here."""
-    token = _PLATFORM.set(platform)
-    try:
-        yield
-    finally:
-        _PLATFORM.reset(token)
 
 
 @contextmanager
@@ -138,20 +129,6 @@ def _stack(first: str, second: str, result: str, x: Array, y: Array) -> Array:
     return jnp.einsum(f"{found}->{result}", jnp.einsum(f"{left},{right}->{found}", x, y))
 
 
-def on_cpu() -> bool:
-    """Whether a program is for XLA's CPU backend."""
-    return _platform() == "cpu"
-
-
-def on_gpu() -> bool:
-    """Whether a program is for a GPU."""
-    return _platform() in ("gpu", "cuda", "rocm")
-
-
 def several_share_a_layer() -> bool:
     """Whether devices share out what a layer computes (`mesh.model`)."""
     return _SHARED.get() is not None
-
-
-def _platform() -> str:
-    return _PLATFORM.get() or jax.default_backend()

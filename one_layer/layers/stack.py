@@ -15,6 +15,7 @@ import flax.linen as nn
 from jaxtyping import Array, Float
 
 from one_layer.layers.blocks import Layer
+from one_layer.layers.dropout import AGAIN
 from one_layer.layers.groups import Group, StackSettings, one_each
 from one_layer.layers.matrix import Norm
 from one_layer.layers.mixed import run_mixed
@@ -68,7 +69,7 @@ class Stack(nn.Module):
                 "memory": 0,
                 **({} if group.one_weight else {"random": 0}),
             },
-            split_rngs={"params": True, "dropout": True},
+            split_rngs={"params": True, "dropout": True, AGAIN: True},
             in_axes=nn.broadcast,
             length=length,
             unroll=length if self.settings.unrolled else 1,

@@ -213,16 +213,16 @@ class Devices:
         return _brought(self, variables) if self.many else variables
 
     def selecting(self, supermask: Supermask) -> Selecting:
-        """How these devices select masks, all at once on accelerators and where they share out the work, and multiply them with W.
+        """How these devices select masks, several at once on accelerators and where they share out the work, and multiply them with W.
 
         One bit of an entry of M travels to where W lies, or two for masks with signs. The gradient is computed where the scores lie.
         """
         if not self.many:
-            return Selecting(together=self.platform != "cpu")
+            return Selecting("one" if self.platform == "cpu" else "all")
         if supermask.dynamic_scale:  # these masks have other values; W ⊙ M travels instead
-            return Selecting(True, _layout)
+            return Selecting("shape", _layout)
         signs = "sign" in supermask.kinds
-        return Selecting(True, _layout, lambda path, weights, mask: _product(self, signs, path, weights, mask))
+        return Selecting("shape", _layout, lambda path, weights, mask: _product(self, signs, path, weights, mask))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

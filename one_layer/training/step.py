@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from one_layer.layers.dropout import streams
 from one_layer.layers.materializing import computing, materialize
-from one_layer.layers.products import on_cpu
 from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
 from one_layer.supermask import Supermask
+from one_layer.system.platform import on_cpu
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy
@@ -87,7 +88,7 @@ def update(
     model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, {"dropout": key}, distil)
+        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, streams(key), distil)
         return sums["loss"], sums
 
     def gradient(*given: Any) -> tuple[Tree, dict[str, Array]]:

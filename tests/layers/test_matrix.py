@@ -57,8 +57,8 @@ def test_norm_in_bfloat16_has_float32_statistics():
     np.testing.assert_allclose(np.asarray(y, np.float32), expected, rtol=2**-7, atol=1e-3)
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_masks_that_are_selected_together_are_those_of_each_matrix_alone(together):
+@pytest.mark.parametrize("at_once", ["one", "shape", "all"])
+def test_masks_that_are_selected_at_once_are_those_of_each_matrix_alone(at_once):
     rng, mask = np.random.default_rng(0), Supermask(0.3)
     shapes = {
         ("a", "scores"): (3, 6, 4),
@@ -67,7 +67,7 @@ def test_masks_that_are_selected_together_are_those_of_each_matrix_alone(togethe
         ("d", "scores"): (2, 5, 4),
     }
     scores = {path: jnp.asarray(rng.standard_normal(shape), jnp.float32) for path, shape in shapes.items()}
-    found = select(scores, mask, Selecting(together))
+    found = select(scores, mask, Selecting(at_once))
     assert {path: entries.shape for path, entries in found.items()} == shapes
     for path, entries in found.items():
         each = [mask.select(layer) for layer in scores[path].reshape(-1, *shapes[path][-2:])]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 
 from one_layer import supermask
 from one_layer.supermask import SELECTIONS, Supermask
+from one_layer.system.errors import UserError
 from tests.test_supermask import apply, quick, stable_sort
 
 
@@ -97,3 +102,14 @@ def test_scaling_is_by_the_number_kept_down_to_one_and_a_line_that_keeps_nothing
     lines = mask.at[(slice(None), 2) if axis == 0 else 2].set(0.0)
     gradient = jax.grad(lambda mask: jnp.sum(supermask.rescaled(mask, axis)))(lines)
     assert not np.asarray(gradient)[(slice(None), 2) if axis == 0 else 2].any() and np.any(gradient != 0)
+
+
+def test_a_name_that_is_no_selection_selects_nothing():
+    with pytest.raises(UserError, match="the selection 'largest' is unknown; give one of magnitude, score, threshold"):
+        Supermask(selection="largest").select(np.ones((2, 3), np.float32))
+
+
+def test_the_page_knows_every_selection():
+    config = (Path(supermask.__file__).parent / "page" / "engine" / "config.js").read_text("utf-8")
+    listed = re.search(r"^ *selection: (\[.*\]),$", config, re.MULTILINE)
+    assert listed and tuple(json.loads(listed[1])) == SELECTIONS

@@ -12,11 +12,11 @@ import pytest
 
 from one_layer import tickets
 from one_layer.layers.materializing import materialize
-from one_layer.layers.products import compiling_for
 from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import initialize
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
+from one_layer.system.platform import compiling_for
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
 from one_layer.training.frozen_masks import with_frozen_masks
