@@ -26,7 +26,7 @@ ROWS = (
     ("own_selection",),
     ("supermask", "initializers"),
     ("selection",),
-    ("system",),
+    ("platform", "system"),
 )
 RANK = {package: rank for rank, row in enumerate(reversed(ROWS)) for package in row}
 # Inside tasks/ each task's folder stands by itself; what they share lies beside them.

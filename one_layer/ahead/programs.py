@@ -16,9 +16,9 @@ from jax.sharding import PartitionSpec as P
 from one_layer.ahead.chips import Target
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import DATA, Devices
+from one_layer.platform import compiling_for
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.system.platform import compiling_for
 from one_layer.training.backskipping import with_policy
 from one_layer.training.optimizer import optimizer
 from one_layer.training.step import state_shapes, train_step

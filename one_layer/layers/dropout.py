@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
-from one_layer.system.platform import on_gpu
+from one_layer.platform import on_gpu
 
 AGAIN = "dropout_again"  # a random stream that is equal to `dropout`, of which XLA does not know this
 

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, Int
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.products import product, several_share_a_layer
+from one_layer.platform import on_gpu
 from one_layer.supermask import Supermask, unpack_mask
-from one_layer.system.platform import on_gpu
 
 
 def matrix(

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from one_layer.system.platform import on_cpu
+from one_layer.platform import on_cpu
 
 # Of the first factor, of the second one, and of the result:
 _Letters = tuple[str, str, str]

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from one_layer.system.platform import on_gpu
+from one_layer.platform import on_gpu
 
 _INFINITY = 0x7F800000  # the float32 bit pattern of +inf; larger patterns are NaNs
 BLOCK = 64  # rows; a count up to 64 fits int8, and a CPU adds int8 numbers four times as fast as int32

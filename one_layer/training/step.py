@@ -21,8 +21,8 @@ from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, abstract, build
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
+from one_layer.platform import on_cpu
 from one_layer.supermask import Supermask
-from one_layer.system.platform import on_cpu
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import chosen, probes, uses_policy

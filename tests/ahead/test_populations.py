@@ -16,8 +16,8 @@ from one_layer.ahead.contents import Contents, contents
 from one_layer.ahead.prediction import predict
 from one_layer.models.flops import update_flops
 from one_layer.models.sharding import Devices
+from one_layer.platform import compiling_for
 from one_layer.runs.settings import resolve
-from one_layer.system.platform import compiling_for
 from one_layer.training.optimizer import optimizer
 from one_layer.training.stacked import _step
 from one_layer.training.step import state_shapes

@@ -12,8 +12,8 @@ from one_layer.layers.dropout import Drop
 from one_layer.layers.matrix import Projection, project_together
 from one_layer.layers.products import product, shared_out
 from one_layer.models import ModelConfig, build, initialize
+from one_layer.platform import compiling_for, on_gpu
 from one_layer.supermask import Supermask
-from one_layer.system.platform import compiling_for, on_gpu
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.training.row_keys import of_rows
 

@@ -16,7 +16,7 @@ from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import initialize
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
-from one_layer.system.platform import compiling_for
+from one_layer.platform import compiling_for
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
 from one_layer.training.frozen_masks import with_frozen_masks

@@ -13,7 +13,7 @@ from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import Devices
 from one_layer.models.trained import TrainedParts
-from one_layer.system.platform import compiling_for
+from one_layer.platform import compiling_for
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.translation import Translation
