@@ -73,7 +73,9 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
     lr, warmup = run.optim.lr or 1e-3, run.optim.warmup or 0  # what a config leaves open changes no program
     adam = with_policy(optimizer(replace(run.optim, lr=lr, warmup=warmup), _UPDATES), config, run.seed)
     params, moments, fixed = state_shapes(config, adam, devices)
-    step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices)
+    step = train_step(
+        run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices, loops=run.train.unroll == "no"
+    )
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {
         each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)

@@ -6,6 +6,9 @@ together, with the layer axis first, so the variables do not depend on how a sta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +22,17 @@ from one_layer.layers.settings import LayerSettings
 from one_layer.platform import on_cpu, on_gpu
 
 Variables = dict[str, Any]
+_LOOPS: ContextVar[bool] = ContextVar("loops", default=False)
+
+
+@contextmanager
+def with_loops(kept: bool) -> Iterator[None]:
+    """Inside it, programs for GPUs keep their loops over layers, if `kept`: see `StackSettings.unrolled`."""
+    token = _LOOPS.set(kept)
+    try:
+        yield
+    finally:
+        _LOOPS.reset(token)
 
 
 @dataclass(frozen=True)
@@ -70,11 +84,15 @@ class StackSettings:
         """Whether no loop over layers stays in the program.
 
         On GPUs, an update without loops takes three quarters of the time: in a loop, each value that the backward pass needs is copied
-        into an array of all layers, and out of it again. XLA's CPU backend (jaxlib 0.10.2) computes slices of bfloat16 arrays in float32.
-        In a loop, it thus converts a whole stack of saved values whenever it writes those of one layer, and transposes what it reads
-        slowly. There, float32 models keep their programs. `remat` needs the loop, without which XLA would not compute again what it has.
+        into an array of all layers, and out of it again. But it takes longer to compile (`with_loops`).
+
+        XLA's CPU backend (jaxlib 0.10.2) computes slices of bfloat16 arrays in float32. In a loop, it thus converts a whole stack of saved
+        values whenever it writes those of one layer, and transposes what it reads slowly. There, float32 models keep their programs.
+        `remat` needs the loop, without which XLA would not compute again what it has.
         """
-        return (on_gpu() or (on_cpu() and self.groups[0].layer.dtype == "bfloat16")) and not self.remat
+        return (
+            (on_gpu() and not _LOOPS.get()) or (on_cpu() and self.groups[0].layer.dtype == "bfloat16")
+        ) and not self.remat
 
     @property
     def recomputed(self) -> list[bool]:

@@ -22,7 +22,10 @@ PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.t
 # What is logged, stored and given up, and when.
 _WITHOUT_EFFECT = (
     "data.store",
-    *(f"train.{name}" for name in ("log_every", "checkpoint_minutes", "check_memory", "keep_last", "keep_best")),
+    *(
+        f"train.{name}"
+        for name in ("log_every", "checkpoint_minutes", "check_memory", "keep_last", "keep_best", "unroll")
+    ),
 )
 # Keys that a later version added or took away, with the value for what the program does without them. Keys that were off
 # (False, 0 or empty) are not here.

@@ -78,6 +78,7 @@ class TrainConfig:
     log_every: int = 50
     checkpoint_minutes: float = 10.0
     keep_last: int = 1
+    unroll: str = "auto"
     backskip: str = "off"
     check_memory: bool = True
     init_from: str = ""
@@ -90,6 +91,8 @@ class TrainConfig:
             raise UserError(
                 "train.updates, train.epochs and train.minutes are all 0; set one of them, so that training ends"
             )
+        if self.unroll not in ("auto", "yes", "no"):
+            raise UserError(f"train.unroll is {self.unroll!r:.200}; give auto, yes or no")
         numbers = {each.name: 0 for each in dataclasses.fields(self) if each.type != "str"}
         check_least("train", self, **{**numbers, "log_every": 1, "keep_last": 1})
         for name, value in (("updates", self.updates), ("epochs", self.epochs)):

@@ -19,6 +19,7 @@ from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.training.course import Request
 from one_layer.training.optimizer import optimizer
+from one_layer.training.plan import keeps_loops
 from one_layer.training.programs import INPUTS
 from one_layer.training.step import update
 from one_layer.training.trainer import Trainer
@@ -101,6 +102,7 @@ def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any
             given["seed"],
             devices,
             Distil.of(run.train),
+            keeps_loops(run.train, updates),
         )
         return step(*rest, active=active)
 

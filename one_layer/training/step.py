@@ -16,6 +16,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from one_layer.layers.dropout import streams
+from one_layer.layers.groups import with_loops
 from one_layer.layers.materializing import computing, materialize
 from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig, abstract, build
@@ -43,6 +44,7 @@ def train_step(
     warmup: int = 0,
     devices: Devices | None = None,
     distil: Distil | None = None,
+    loops: bool = False,
 ) -> Step:
     """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
 
@@ -53,9 +55,10 @@ def train_step(
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
     `devices` share out the work; by default there is one. With `distil`, batches also have what a teacher says of their targets.
+    With `loops`, a GPU's program keeps its loops over layers.
     """
     devices = devices or Devices.holding(())
-    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil)
+    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil, loops)
     shapes = state_shapes(config, optimizer, devices)
     if uses_policy(config):
         return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), *shapes))
@@ -79,6 +82,7 @@ def update(
     seed: Number,
     devices: Devices,
     distil: Distil | None = None,
+    loops: bool = False,
 ) -> Callable[..., Any]:
     """The function that `train_step` compiles. `supermask`, `smoothing`, `seed` and what `optimizer` was made from may be traced.
 
@@ -88,7 +92,8 @@ def update(
     model, parts = build(config), TrainedParts.of(config)
 
     def loss(trained: Tree, fixed: Tree, batch: dict[str, Array], key: Array) -> tuple[Array, dict[str, Array]]:
-        sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, streams(key), distil)
+        with with_loops(loops):
+            sums = task.loss(model, parts.together(trained, fixed), batch, smoothing, streams(key), distil)
         return sums["loss"], sums
 
     def gradient(*given: Any) -> tuple[Tree, dict[str, Array]]:

@@ -26,7 +26,7 @@ from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
 from one_layer.training.optimizer import learning_rate, optimizer
-from one_layer.training.plan import total_updates
+from one_layer.training.plan import keeps_loops, total_updates
 from one_layer.training.progress import Progress
 from one_layer.training.step import train_step as new_train_step
 
@@ -72,7 +72,8 @@ class Trainer:
         parts, smoothing, warmup = TrainedParts.of(model), run.optim.label_smoothing, run.optim.warmup or 0
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         self.step = train_step(
-            run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, Distil.of(run.train)
+            *(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, Distil.of(run.train)),
+            loops=keeps_loops(run.train, self.updates),
         )
         self.checkpoints = folder.checkpoints(run.train)
         self.sums: dict[str, Any] = {}

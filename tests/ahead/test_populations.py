@@ -30,7 +30,7 @@ pytestmark = [
 
 GPU, UPDATES, VOCABULARY, LENGTH = Target.of("h100"), 100, 64, 16
 CONFIG = toy.get_config("one_layer")
-CONFIG.model.dtype = "bfloat16"
+CONFIG.model.dtype, CONFIG.train.unroll = "bfloat16", "yes"
 RUN = resolve(CONFIG.to_dict())
 MODEL = RUN.model_config(VOCABULARY, VOCABULARY)
 ROWS = RUN.data.max_tokens // LENGTH

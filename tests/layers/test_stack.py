@@ -11,6 +11,7 @@ from flax.traverse_util import flatten_dict
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer, Layer
 from one_layer.layers.dropout import Drop
+from one_layer.layers.groups import with_loops
 from one_layer.layers.stack import Stack
 from one_layer.models import ModelConfig, initialize
 from tests import mostly_slow
@@ -119,16 +120,18 @@ def test_rematerialisation_saves_memory():
         ({"dtype": "bfloat16"}, "tpu", True),
     ],
 )
-def test_where_a_program_has_a_loop_over_layers(monkeypatch, pattern, changes, platform, loop):
-    """See `StackSettings.unrolled` for the reasons."""
+@pytest.mark.parametrize("kept", [False, True])
+def test_where_a_program_has_a_loop_over_layers(monkeypatch, pattern, changes, platform, loop, kept):
+    """See `StackSettings.unrolled` for the reasons. Short runs keep all loops on GPUs alone."""
     monkeypatch.setattr(jax, "default_backend", lambda: platform)
     config = BASE.replace(weights="dense", encoder_layers=pattern, **changes)
     variables = jax.eval_shape(lambda: variables_of(config, "encoder"))
     stack, x = stack_of(config, "encoder"), X.astype(config.dtype)
-    program = jax.make_jaxpr(jax.grad(lambda v: stack.apply(v, x, SEEN).astype(float).sum()))(variables)
+    with with_loops(kept):
+        program = jax.make_jaxpr(jax.grad(lambda v: stack.apply(v, x, SEEN).astype(float).sum()))(variables)
     scans = [each.params for each in program.eqns if each.primitive.name == "scan"]
     assert scans, "the layers are no scan"
-    assert {each["unroll"] < each["length"] for each in scans} == {loop}
+    assert {each["unroll"] < each["length"] for each in scans} == {loop or (kept and platform == "gpu")}
 
 
 class Dropping(Layer):

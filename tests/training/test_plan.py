@@ -10,7 +10,7 @@ from configs import labelled, text
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import OPEN, RunConfig, resolve
 from one_layer.system.errors import UserError
-from one_layer.training.plan import check_warmup, planned, total_updates
+from one_layer.training.plan import check_warmup, keeps_loops, planned, total_updates
 from tests import tiny
 
 LANGUAGES = {"data.source_language": "en", "data.target_language": "fr"}
@@ -80,3 +80,16 @@ def test_own_labels_have_a_config() -> None:
     config.data.directory, config.data.columns = "somewhere", "text,label"
     run, _ = planned(resolve(config.to_dict()), 100)
     assert run.data.labels == "from_train" and run.optim.lr == 1e-3 and run.optim.warmup == 100
+
+
+@pytest.mark.parametrize(
+    ("unroll", "short", "long"), [("auto", True, False), ("yes", False, False), ("no", True, True)]
+)
+def test_short_runs_keep_their_loops_unless_the_config_says_otherwise(unroll, short, long):
+    train = a_run(changes={"train.unroll": unroll}).train
+    assert (keeps_loops(train, 1999), keeps_loops(train, 2000)) == (short, long)
+
+
+def test_other_words_for_loops_are_refused():
+    with pytest.raises(UserError, match=r"train\.unroll is 'never'; give auto, yes or no"):
+        a_run(changes={"train.unroll": "never"})
