@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from one_layer.data.config import DataConfig
+from one_layer.data.config import SOURCES, STREAMS, DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load, load_scored
+from one_layer.data.sources.pairs import _KINDS
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
@@ -250,3 +251,7 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
 def test_invalid_configs_are_refused(keys: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         DataConfig(**keys)  # type: ignore[arg-type]
+
+
+def test_every_source_has_a_reader():
+    assert {*_KINDS, "labelled", *STREAMS} == set(SOURCES)
