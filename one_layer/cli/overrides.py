@@ -29,6 +29,9 @@ def override(config: ConfigDict, words: Sequence[str]) -> dict[str, Any]:
 
     Raises: UserError for any other word, an unknown key, and a value of another type.
     """
+    for word in words:
+        if word.startswith("--") and not keys_given([word]):
+            raise UserError(f"{word.partition('=')[0]} is unknown; --help tells of all options")
     refuse_unknown("", keys_given(words), set(flatten(config.to_dict())))
     parsed = flags.FlagValues()
     argv = ["", *words]

@@ -59,6 +59,7 @@ def test_a_program_that_does_not_fit_is_said_with_what_to_change(alone, monkeypa
             ["--target=h100", "--vocabularies=5"],
             r"--vocabularies=5 is no pair of numbers; give for instance 32768,32768",
         ),
+        (["--target=h100", "--program=search"], "--program is unknown; --help tells of all options"),
         (["--target=h100", "--config.modle.ffn=3"], "modle"),
         (["--target=h100", "--config.mesh.data=3"], r"mesh\.data=3 and mesh\.model=1 do not arrange"),
         (["--target=h101", "--output=nope/found.json"], "--output=nope/found.json: there is no folder .*; make it"),
