@@ -67,7 +67,10 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
         ({"max_positions": 0}, "model.max_positions is 0; it must be at least 1"),
         ({**CLASSIFIER, "shared_embedding": True, "source_vocab": 13}, "a classifier has only one table"),
         ({**CLASSIFIER, "target_vocab": 5}, "model.target_vocab is 5; for a classifier it counts the four special"),
-        ({**MASKED_LM, "decoder_layers": 1}, "model.decoder_layers is 1; a masked language model has no decoder: give 0"),
+        (
+            {**MASKED_LM, "decoder_layers": 1},
+            "model.decoder_layers is 1; a masked language model has no decoder: give 0",
+        ),
         ({**MASKED_LM, "encoder_layers": 0}, "model.encoder_layers is 0; a masked language model needs at least 1"),
         ({**MASKED_LM, "shared_embedding": True}, "model.shared_embedding is True"),
         ({**DECODER, "encoder_layers": 1}, "model.encoder_layers is 1; a decoder alone has no encoder: give 0"),
