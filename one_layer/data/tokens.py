@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import overload
 
@@ -66,7 +67,7 @@ class TokenStore(Sequence):
             for ids in self.chunks():
                 file.write(ids.astype(kind).tobytes())
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """BLAKE2b (128 bits, hexadecimal) of all ids and lengths: equal where the sentences are."""
         digest = hashlib.blake2b(self.lengths.astype("<i8").tobytes(), digest_size=16)
