@@ -28,21 +28,15 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True)
 class TrainedParts:
-    """`rows` has the trained arrays by path in `params`: None for all of an array, or the places of its trained layers.
-
-    `everything`: nothing is frozen.
-    """
+    """`rows` has the trained arrays by path in `params`: None for all of an array, or the places of its trained layers."""
 
     rows: dict[Path, list[int] | None]
     shapes: dict[Path, Shape]
-    everything: bool
 
     @classmethod
     def of(cls, config: ModelConfig) -> TrainedParts:
         """The trained parts of a model. Raises: UserError for a name that no part has, and if nothing is trained."""
         every = _params(config)
-        if not config.train_only and not config.freeze:
-            return cls(dict.fromkeys(every), every, True)
         _check_names(config, every)
         rows = _trained_rows(config, every)
         if every and not rows:
@@ -50,13 +44,10 @@ class TrainedParts:
                 f"optim.train_only is {config.train_only!r:.200} and optim.freeze is {config.freeze!r:.200}, which leave nothing to "
                 "train; freeze fewer parts"
             )
-        kept = {path: _of_rows(every[path], places) for path, places in rows.items()}
-        return cls(rows, kept, kept == every)
+        return cls(rows, {path: _of_rows(every[path], places) for path, places in rows.items()})
 
     def pick(self, params: Tree) -> Tree:
         """The trained parts of `params`: what the optimiser sees."""
-        if self.everything:
-            return params
         flat = flatten_dict(params)
         return unflatten_dict(
             {path: flat[path] if rows is None else flat[path][np.array(rows)] for path, rows in self.rows.items()}
@@ -64,8 +55,6 @@ class TrainedParts:
 
     def put(self, trained: Tree, params: Tree) -> Tree:
         """`params` with these trained parts in place of its own."""
-        if self.everything:
-            return trained
         flat, new = flatten_dict(params), flatten_dict(trained)
         for path, rows in self.rows.items():
             flat[path] = new[path] if rows is None else flat[path].at[np.array(rows)].set(new[path])
@@ -78,16 +67,12 @@ class TrainedParts:
         """
         others = {name: variables[name] for name in fixed}
         depending = {name: tree for name, tree in variables.items() if name not in others}
-        if self.everything:
-            return depending, others
         flat = flatten_dict(depending)
         held = {path: flat.pop(path) for path in list(flat) if not self.rows.keys() & self._sources(path)}
         return unflatten_dict(flat), {**others, **unflatten_dict(held)}
 
     def together(self, depending: Tree, others: Tree) -> Tree:
         """Undoes `apart`."""
-        if self.everything:
-            return {**depending, **others}
         whole = unflatten_dict(flatten_dict(depending) | flatten_dict(others))
         return {name: whole.get(name, {}) for name in ("params", *depending, *others)}
 
