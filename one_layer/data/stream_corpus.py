@@ -18,7 +18,7 @@ from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
+from one_layer.data.text.units import MASK, Bytes, Pieces, Unit, vocabulary_of
 from one_layer.data.text.vocabulary import Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
@@ -60,7 +60,8 @@ def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked:
 
 def unit_of(config: DataConfig, assets: TextAssets) -> Unit:
     """The unit of a corpus, with its vocabulary."""
-    return unit(config.unit, assets.target_vocabulary, assets.codes)
+    vocabulary = assets.target_vocabulary
+    return Pieces(vocabulary, assets.codes or "") if config.unit == "bpe" else Bytes(vocabulary)
 
 
 def stream(split: Split) -> Stream:

@@ -60,7 +60,7 @@ class ModelConfig(ModelKeys):
 
 def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
     """The stack `encoder` or `decoder`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
-    pattern = config.pattern(stack)
+    pattern = config.strings[stack]
     if "S" in pattern and not config.masked:
         given = getattr(config, f"{stack}_layers")
         raise UserError(

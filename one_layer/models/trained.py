@@ -110,7 +110,7 @@ def _numbers(config: ModelConfig, path: Path, shape: Shape) -> list[int] | list[
     if path[0] not in STACKS or not has_layer_axis(path[-1], shape):
         return [None]
     letter = next(group.letter for group in config.stack(path[0]).groups if group.name == path[1])
-    return [place for place, each in enumerate(config.pattern(path[0]), 1) if each == letter]
+    return [place for place, each in enumerate(config.strings[path[0]], 1) if each == letter]
 
 
 def _check_names(config: ModelConfig, every: dict[Path, Shape]) -> None:

@@ -152,7 +152,9 @@ def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array
     extended = extended._replace(scores=extended.scores / length.astype(jnp.float32) ** length_penalty)
     done = jnp.minimum(state.done + jnp.sum(ends, axis=1, dtype=jnp.int32), beam)
     return state._replace(
-        finished=jax.tree.map(lambda x, old: jnp.where(_like(new, x), x, old), extended, state.finished),
+        finished=jax.tree.map(
+            lambda x, old: jnp.where(new.reshape(*new.shape, *[1] * (x.ndim - 2)), x, old), extended, state.finished
+        ),
         lengths=jnp.where(new, length, state.lengths),
         done=done,
         active=state.active & (done < beam),
@@ -183,7 +185,3 @@ def _extend(state: _State, chosen: Candidates) -> _Beams:
 
 def _take(x: Shaped[Array, "batch many *rest"], places: Int[Array, "batch some"]) -> Shaped[Array, "batch some *rest"]:
     return jnp.take_along_axis(x, places.reshape(*places.shape, *[1] * (x.ndim - 2)), axis=1)
-
-
-def _like(flags: Bool[Array, "batch beam"], x: Shaped[Array, "batch beam *rest"]) -> Bool[Array, "batch beam *ones"]:
-    return flags.reshape(*flags.shape, *[1] * (x.ndim - 2))
