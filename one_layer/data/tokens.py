@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
@@ -83,7 +82,7 @@ class TokenStore(Sequence):
             places = np.repeat(self.starts[first : first + _CHUNK], lengths) + inner
             yield self.tokens[places].astype(np.int32)
 
-    def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"] | slice) -> TokenStore:
+    def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"]) -> TokenStore:
         """Returns a store of the chosen sentences. It does not copy their tokens."""
         return TokenStore(self.tokens, self.starts[chosen], self.lengths[chosen])
 
@@ -99,13 +98,7 @@ class TokenStore(Sequence):
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @overload
-    def __getitem__(self, place: int) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, place: slice) -> TokenStore: ...
-    def __getitem__(self, place: int | slice) -> np.ndarray | TokenStore:
-        if isinstance(place, slice):
-            return self.select(place)
+    def __getitem__(self, place: int) -> np.ndarray:  # type: ignore[override]  # a part is `select`
         start = int(self.starts[place])
         return self.tokens[start : start + int(self.lengths[place])].astype(np.int32)
 

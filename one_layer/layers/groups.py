@@ -17,8 +17,7 @@ from one_layer.layers.freezing import Freezing
 from one_layer.layers.pattern import segments
 from one_layer.layers.products import on_cpu, on_gpu
 from one_layer.layers.settings import LayerSettings
-
-Variables = dict[str, Any]
+from one_layer.layers.trees import Variables
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,8 @@ from jaxtyping import Array, Float, Int8
 
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Variables, flatten_dict, unflatten_dict
 from one_layer.supermask import Supermask, unpack_mask
-
-Path = tuple[str, ...]
-Variables = dict[str, Any]
 
 
 def trained_leaf(kind: str, mask: Supermask) -> str | None:

@@ -9,21 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from one_layer.layers.beside import BESIDE
 from one_layer.layers.freezing import STACKS, WORDS, means, names, words
 from one_layer.layers.groups import has_layer_axis
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, flatten_dict, unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
 from one_layer.system.errors import UserError
-
-Path = tuple[str, ...]
-Shape = tuple[int, ...]
-Tree = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,21 +41,21 @@ class TrainedParts:
             )
         return cls(rows, {path: _of_rows(every[path], places) for path, places in rows.items()})
 
-    def pick(self, params: Tree) -> Tree:
+    def pick(self, params: Variables) -> Variables:
         """The trained parts of `params`: what the optimiser sees."""
         flat = flatten_dict(params)
         return unflatten_dict(
             {path: flat[path] if rows is None else flat[path][np.array(rows)] for path, rows in self.rows.items()}
         )
 
-    def put(self, trained: Tree, params: Tree) -> Tree:
+    def put(self, trained: Variables, params: Variables) -> Variables:
         """`params` with these trained parts in place of its own."""
         flat, new = flatten_dict(params), flatten_dict(trained)
         for path, rows in self.rows.items():
             flat[path] = new[path] if rows is None else flat[path].at[np.array(rows)].set(new[path])
         return unflatten_dict(flat)
 
-    def apart(self, variables: Tree, fixed: Iterable[str]) -> tuple[Tree, Tree]:
+    def apart(self, variables: Variables, fixed: Iterable[str]) -> tuple[Variables, Variables]:
         """Splits the variables of a model, also `materialized` ones: those that depend on trained parts, and the others.
 
         `fixed` are the collections in which nothing does.
@@ -71,7 +66,7 @@ class TrainedParts:
         held = {path: flat.pop(path) for path in list(flat) if not self.rows.keys() & self._sources(path)}
         return unflatten_dict(flat), {**others, **unflatten_dict(held)}
 
-    def together(self, depending: Tree, others: Tree) -> Tree:
+    def together(self, depending: Variables, others: Variables) -> Variables:
         """Undoes `apart`."""
         whole = unflatten_dict(flatten_dict(depending) | flatten_dict(others))
         return {name: whole.get(name, {}) for name in ("params", *depending, *others)}

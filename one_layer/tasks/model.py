@@ -21,13 +21,13 @@ from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.beside import BESIDE
 from one_layer.layers.materializing import computing, materialize
 from one_layer.layers.quantization import Precisions, quantized
+from one_layer.layers.trees import Variables
 from one_layer.models import ModelConfig, by_role
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 from one_layer.tasks.known import VERBS
 
-Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
 
 

@@ -68,7 +68,9 @@ def test_every_float_type_is_converted_exactly(model, prefix, kind):
 
 def test_positions_equal_the_file_s_rows(model):
     np.testing.assert_array_equal(roberta_positions(model(), 4), normal(10))
-    refused(r"position_embeddings\.weight has vectors of 4 features, but model\.d_model is 6", roberta_positions, model(), 6)
+    refused(
+        r"position_embeddings\.weight has vectors of 4 features, but model\.d_model is 6", roberta_positions, model(), 6
+    )
 
 
 def test_the_vector_of_the_one_type_of_tokens_is_a_part_of_every_position(model):
@@ -94,7 +96,9 @@ def test_a_vocabulary_of_another_model_is_refused(model):
 def test_invalid_files_are_refused(model, tmp_path):
     folder = model()
     refused("does not exist; give RoBERTa's", roberta_table, tmp_path / "nowhere", None, 4)
-    refused(r"word_embeddings\.weight has vectors of 4 features, but model\.d_model is 6", roberta_table, folder, None, 6)
+    refused(
+        r"word_embeddings\.weight has vectors of 4 features, but model\.d_model is 6", roberta_table, folder, None, 6
+    )
     whole = (folder / "model.safetensors").read_bytes()
     for content in (b"", whole[:5], whole[:-3], b"\xff" * 20, whole.replace(b"F32", b"F99")):
         (folder / "model.safetensors").write_bytes(content)

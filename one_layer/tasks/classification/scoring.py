@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Int, Integer
@@ -14,13 +13,13 @@ from tqdm import tqdm
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import UNK
+from one_layer.layers.trees import Variables
 from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices, fetch
 from one_layer.system.errors import check_least
 from one_layer.tasks.losses import log_p_program
 from one_layer.tasks.protocol import FEWEST, Paired
 
-Variables = dict[str, Any]
 Labels = Integer[np.ndarray, " examples"]
 LogP = Float32[np.ndarray, "texts labels"]
 
