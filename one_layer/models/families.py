@@ -14,7 +14,6 @@ from one_layer.data.special_tokens import UNK
 from one_layer.layers.freezing import STACKS
 from one_layer.models.keys import ModelKeys
 from one_layer.models.keys.shape import refuse_if
-from one_layer.system.errors import UserError
 
 
 class Table(NamedTuple):
@@ -75,13 +74,6 @@ class Family(ABC):
         """The attentions of a layer of `stack`, by the names of their modules. A decoder attends to an encoder if there is one."""
         crossed = stack == "decoder" and "encoder" in self.stacks
         return ("self_attention", "cross_attention") if crossed else ("self_attention",)
-
-
-def family_named(name: str) -> Family:
-    """The family with this name. Raises: UserError for a name that is not in FAMILIES."""
-    if name not in FAMILIES:
-        raise UserError(f"the model family {name!r} is unknown; known are {', '.join(FAMILIES)}")
-    return FAMILIES[name]
 
 
 class _Translation(Family):

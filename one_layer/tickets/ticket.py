@@ -30,7 +30,7 @@ from one_layer.own_selection import stored_as
 from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
-from one_layer.tasks import task_named, task_of_family
+from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
@@ -148,7 +148,7 @@ def make(
             drawn[module] = Drawn(known[module], checksum(weights), leaf)
         else:
             arrays[path] = np.asarray(leaf)
-    task = task or task_of_family(str(config.family))
+    task = task or next(each for each in TASKS.values() if each.family == config.family)
     config = config.replace(selection=stored_as(config.supermask)) if config.masked else config
     settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
     made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}, "unicode": _unicode(assets)}
