@@ -21,7 +21,8 @@ class _Tasks(UserDict[str, "Task"]):
 
     def __getitem__(self, name: str) -> Task:
         if self.data[name] is None:
-            self.data[name] = getattr(import_module(f"one_layer.tasks.{name}"), KNOWN[name][0])()
+            module, _, kind = KNOWN[name][0].rpartition(".")
+            self.data[name] = getattr(import_module(f"one_layer.tasks.{module}"), kind)()
         return self.data[name]
 
 

@@ -40,8 +40,6 @@ from one_layer.tickets.file import TicketFile
 from one_layer.tickets.precision import chosen
 from one_layer.tickets.settings import CHECKPOINT, trained_with
 
-__all__ = ["Ticket", "export", "from_run", "load", "make", "restore_ticket", "save", "variables"]
-
 log = logging.getLogger(__name__)
 
 

@@ -26,12 +26,6 @@ def shown(lines: Iterable[str], phase: str, total: int | None = None) -> Iterato
     yield from tqdm(lines, phase, total, unit=" lines", disable=None, leave=False)
 
 
-def count_lines(sides: Sides) -> tuple[int, int]:
-    """Counts the lines of both sides. This first pass finds unreadable text before hours of work."""
-    source, target = (sum(1 for _ in shown(side, "reading")) for side in sides)
-    return source, target
-
-
 def words(sides: Sides, pairs: int, steps: Steps) -> tuple[Sides, Counter[str]]:
     """Applies the first half of the steps. Returns: the lines, and the count of each word over both sides."""
     counts: Counter[str] = Counter()

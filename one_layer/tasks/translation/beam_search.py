@@ -28,13 +28,12 @@ class Hypotheses(NamedTuple):
 
     `tokens` [batch, beam, length] end in eos, without the eos that is fed first, and are padded with 1. `lengths` [batch, beam]
     include the eos, and are 0 if there is no hypothesis. `scores` [batch, beam] are Σ log p / length^penalty in nats, -inf if there is
-    no hypothesis, and NaN if the logits of the sentence were not finite. `count` [batch] is the number of finished hypotheses.
+    no hypothesis, and NaN if the logits of the sentence were not finite.
     """
 
     tokens: Int[Array, "batch beam length"]
     lengths: Int[Array, "batch beam"]
     scores: Float[Array, "batch beam"]
-    count: Int[Array, "batch"]  # type: ignore[assignment]  # hides tuple.count, which is not needed here
 
 
 class _Beams(NamedTuple):
@@ -110,7 +109,7 @@ def beam_search(
     order = jnp.argsort(-end.finished.scores, axis=1, stable=True)
     found = jax.tree.map(lambda x: _take(x, order), end.finished)
     scores = jnp.where(end.broken[:, None], jnp.nan, found.scores)
-    return Hypotheses(found.tokens, _take(end.lengths, order), scores, end.done)
+    return Hypotheses(found.tokens, _take(end.lengths, order), scores)
 
 
 def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array | None) -> _State:
