@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from examples.paper import test, toy, train
-from one_layer.layers.materializing import Variables
+from one_layer.layers.trees import Variables
 from one_layer.supermask import Supermask
 
 MASK = Supermask(selection="threshold", threshold=0.5)

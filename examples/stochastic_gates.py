@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from examples.bernoulli_masks import kept, said
 from examples.paper import test, toy, train
-from one_layer.layers.materializing import Variables
+from one_layer.layers.trees import Variables
 from one_layer.supermask import Supermask
 
 DEVIATION = 0.5

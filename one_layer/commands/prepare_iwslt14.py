@@ -24,7 +24,8 @@ from pathlib import Path
 from one_layer.cli.command import parser_of, positive
 from one_layer.data.preparation import published, streaming
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
+from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
@@ -74,7 +75,7 @@ def prepare(archive: Path, out: Path, merges: int) -> None:
     log.info("left out: %s", ", ".join(f"{count:,} {reason}" for reason, count in left_out.items()) or "nothing")
     _check_counts(counts)
     log.info("learning BPE")
-    codes = learn_bpe((side for pair in words["train"] for side in pair), merges)
+    codes = learn_bpe_from_counts(count_words(side for pair in words["train"] for side in pair), merges)
     write_atomically(out / "code", codes)
     outputs = [out / "code"]
     for name, pairs in words.items():

@@ -108,7 +108,7 @@ class Updates(ABC):
 
 
 class TrainingBatches(Updates):
-    """An endless random-access sequence of updates: number i belongs to epoch i // batches_per_epoch.
+    """Updates of pairs of sentences.
 
     Pairs whose longer side (with eos) fits the same width share a bucket. Each epoch shuffles the pairs of every bucket, cuts them into
     batches of at most `max_tokens` // width pairs (but at least one per micro-batch), and shuffles the batches; all this depends only on
@@ -139,7 +139,6 @@ class TrainingBatches(Updates):
 
     @property
     def batches_per_epoch(self) -> int:
-        """The number of batches, the same in every epoch."""
         return sum(-(-len(members) // rows) for members, rows in zip(self._members, self.rows, strict=True))
 
     def describe(self) -> str:
@@ -153,7 +152,6 @@ class TrainingBatches(Updates):
         return self._share(pairs), self.widths[bucket]
 
     def of_each_shape(self, start: int) -> list[int]:
-        """The number of an update of each shape, in the order in which the shapes come from update `start` on."""
         epoch, place = divmod(start, self.batches_per_epoch)
         buckets = [bucket for each in (epoch, epoch + 1) for bucket, _ in self._order(each)][place:]
         return [start + buckets.index(bucket) for bucket in dict.fromkeys(buckets)]

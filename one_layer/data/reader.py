@@ -20,12 +20,6 @@ from one_layer.data.tokens import LONGEST, TokenStore, cut
 Encode = Callable[[str], Int32[np.ndarray, " length"]]
 
 
-def _opened(config: DataConfig) -> Source:
-    """One corpus. Raises: UserError for files that cannot be used."""
-    source = open_source(config)
-    return HeldOut(source, config) if config.held_out else source
-
-
 class ParallelReader:
     """Reads pairs of lines in two languages. A task with another corpus overrides the methods where it differs."""
 
@@ -34,7 +28,8 @@ class ParallelReader:
 
     def open(self, config: DataConfig) -> Source:
         """The source of the lines. Raises: UserError for files that cannot be used."""
-        corpora = [_opened(each) for each in config.corpora()]
+        opened = [(open_source(each), each) for each in config.corpora()]
+        corpora = [HeldOut(source, each) if each.held_out else source for source, each in opened]
         source = corpora[0] if len(corpora) == 1 else Several(corpora, config)
         return Taught(source, config) if config.translations else source
 

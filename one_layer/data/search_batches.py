@@ -9,7 +9,6 @@ from jaxtyping import Int
 
 from one_layer.data.batches import Batch, Ids, in_rows, with_a_key
 from one_layer.data.tokens import TokenStore
-from one_layer.system.errors import UserError
 
 _NARROWEST = 24  # tokens: the smallest width of a search batch
 # The fixed cost of a batch's step, in rows: a CPU reads all weights in the time that it computes this many rows.
@@ -22,12 +21,8 @@ def batches_for_search(source: Ids, max_tokens: int, most_rows: int | None = Non
     Widths are 24, 48, 96, ... tokens, and rows are 1, 8, 32, 128, .... This gives few shapes for any text, and each shape costs one
     compilation. A sentence goes into the narrowest width that holds it, so that a long sentence does not slow down shorter ones; or into
     a wider one if that saves a batch and costs less. Yields `source` and `index` as `evaluation_batches` does.
-
-    Raises (when the first batch is asked for): UserError for no sentences.
     """
     sources = TokenStore.of(source)
-    if not len(sources.lengths):
-        raise UserError("there are no sentences to make batches of: at least 1 is needed")
     order = np.argsort(sources.lengths, kind="stable")
     limits = max_tokens, most_rows or max_tokens
     for width, members in _joined(_by_width(sources.lengths, order), limits):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Int, Int32, Integer
@@ -29,11 +29,6 @@ class Stream(TokenStore):
         """Yields all ids in order, in pieces of bounded size."""
         for first in range(0, len(self.tokens), _CHUNK):
             yield self.tokens[first : first + _CHUNK].astype(np.int32)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """As `TokenStore.fingerprint`; computed once, because texts are long."""
-        return super().fingerprint
 
     def read(self, first: Int[np.ndarray, " rows"], width: int) -> tuple[Batch, Int[np.ndarray, "rows width"]]:
         """`source` and `target` [rows, width] from the positions `first` on (-1 for an empty row), and the places of the targets.
@@ -110,14 +105,9 @@ def windows(text: Stream, stride: int, rows: int, limit: int = 0) -> Iterator[Ba
     """Batches of overlapping windows, of one block each, in which every token of the text is a target exactly once.
 
     A window begins `stride` tokens after the one before it, and only its last tokens, which no earlier window had, are targets. So every
-    target but those of the first window sees at least block - stride tokens before it. `limit`: only so many tokens, from the start (0:
-    all). Raises: UserError for a stride above the block, which would leave out tokens.
+    target but those of the first window sees at least block - stride tokens before it. A stride above the block would leave out tokens.
+    `limit`: only so many tokens, from the start (0: all).
     """
-    if stride > text.block:
-        raise UserError(
-            f"the stride is {stride}, but a window has {text.block} tokens: those between two windows would not be scored; give at most "
-            f"{text.block}"
-        )
     total, block = len(text.tokens), text.block
     total = min(total, limit) if limit else total
     begins = np.arange(0, 1 + max(0, -(-(total - block) // stride))) * stride

@@ -18,14 +18,13 @@ from one_layer.data.stream import Stream, on_disk
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.units import MASK, Unit, unit, vocabulary_of
+from one_layer.data.text.units import MASK, Bytes, Pieces, Unit, vocabulary_of
 from one_layer.data.text.vocabulary import Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.data.training_text import check_files, codes_of
 from one_layer.system.errors import UserError
 
 _OPTIONS = ("source", "train", "unit", "bpe_merges", "held_out")  # what decides the ids of a training text
-_KIND = "byte-level"  # of the BPE, whatever data.bpe_kind is
 
 
 def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = False) -> Corpus:
@@ -41,9 +40,9 @@ def load(config: DataConfig, saved: TextAssets | None = None, masked: bool = Fal
     train, assets = _training(config, text, saved, masked)
     of_unit = unit_of(config, assets)
     splits = {name: _split(config, of_unit, text, masked) for name, text in texts.items()}
-    report = [_describe(of_unit, "train", train), f"files of train: {text.names}"]
+    report = [_describe(of_unit, "train", train), f"files of train: {text}"]
     for name, split in splits.items():
-        report += [_describe(of_unit, name, stream(split)), f"files of {name}: {texts[name].names}"]
+        report += [_describe(of_unit, name, stream(split)), f"files of {name}: {texts[name]}"]
     report.append(f"vocabulary: {len(assets.source_vocabulary):,} tokens")
     tests = {name: splits[name] for name in parts.tests}
     return Corpus(**vars(assets), train=Split(train), valid=splits[parts.valid], tests=tests, report=report)
@@ -61,7 +60,8 @@ def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked:
 
 def unit_of(config: DataConfig, assets: TextAssets) -> Unit:
     """The unit of a corpus, with its vocabulary."""
-    return unit(config.unit, assets.target_vocabulary, assets.codes)
+    vocabulary = assets.target_vocabulary
+    return Pieces(vocabulary, assets.codes or "") if config.unit == "bpe" else Bytes(vocabulary)
 
 
 def stream(split: Split) -> Stream:
@@ -80,7 +80,7 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
 
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if saved is not None:
-        check_files(config, saved.vocabularies, saved.codes, _KIND)
+        check_files(config, saved.vocabularies, saved.codes)
     prepared = stored(config.store, _options(config, masked), text.files, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
@@ -88,7 +88,7 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
 def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
     """Everything but the text itself that decides the ids of the training text."""
     options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
-    options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None, _KIND)}
+    options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None)}
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     return options
@@ -96,7 +96,7 @@ def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
 
 def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     """The vocabulary and the merges: given, or learned from the training text."""
-    codes = codes_of(config, None, _KIND)
+    codes = codes_of(config, None)
     if config.unit == "bpe" and codes is None:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
@@ -107,7 +107,7 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
                 f"{config.vocabulary} has no token {MASK}, which masked language models need; give a vocabulary that has it"
             )
         vocabulary = Vocabulary((*vocabulary.tokens, MASK))
-    steps = Preprocessing(config.languages[0], codes=codes, bpe_kind=_KIND)
+    steps = Preprocessing(config.languages[0], codes=codes, bpe_kind="byte-level")
     return TextAssets(vocabulary, vocabulary, steps, steps)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Integer
@@ -66,7 +66,7 @@ class TokenStore(Sequence):
             for ids in self.chunks():
                 file.write(ids.astype(kind).tobytes())
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """BLAKE2b (128 bits, hexadecimal) of all ids and lengths: equal where the sentences are."""
         digest = hashlib.blake2b(self.lengths.astype("<i8").tobytes(), digest_size=16)
@@ -82,7 +82,7 @@ class TokenStore(Sequence):
             places = np.repeat(self.starts[first : first + _CHUNK], lengths) + inner
             yield self.tokens[places].astype(np.int32)
 
-    def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"] | slice) -> TokenStore:
+    def select(self, chosen: Bool[np.ndarray, " sentences"] | Int[np.ndarray, " chosen"]) -> TokenStore:
         """Returns a store of the chosen sentences. It does not copy their tokens."""
         return TokenStore(self.tokens, self.starts[chosen], self.lengths[chosen])
 
@@ -98,13 +98,7 @@ class TokenStore(Sequence):
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @overload
-    def __getitem__(self, place: int) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, place: slice) -> TokenStore: ...
-    def __getitem__(self, place: int | slice) -> np.ndarray | TokenStore:
-        if isinstance(place, slice):
-            return self.select(place)
+    def __getitem__(self, place: int) -> np.ndarray:  # type: ignore[override]  # a part is `select`
         start = int(self.starts[place])
         return self.tokens[start : start + int(self.lengths[place])].astype(np.int32)
 

@@ -9,7 +9,7 @@ from typing import Any
 from one_layer.data.config import DataConfig
 from one_layer.data.preparation import streaming
 from one_layer.data.preparation.store import Prepared, stored
-from one_layer.data.preparation.streaming import Shown, Steps
+from one_layer.data.preparation.streaming import Steps, shown
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import FairseqFolder, ManyPairs, Source
 from one_layer.data.sources.table import table_kind
@@ -83,7 +83,9 @@ def _from_text(
 ) -> Prepared:
     """Reads, prepares and encodes the training text, line after line: intermediate data goes to unnamed temporary files."""
     pairs = source.lines(source.train)
-    count, others = streaming.count_lines(pairs)
+    count, others = (
+        sum(1 for _ in shown(side, "reading")) for side in pairs
+    )  # finds unreadable text before hours of work
     if count != others:
         source.read(source.train)  # raises the error about the counts
     if not count:
@@ -104,7 +106,7 @@ def _from_text(
 
 
 def _shown(pairs: ManyPairs, phase: str, count: int) -> ManyPairs:
-    return Shown(pairs[0], phase, count), Shown(pairs[1], phase, count)
+    return shown(pairs[0], phase, count), shown(pairs[1], phase, count)
 
 
 def _from_ids(
@@ -134,22 +136,22 @@ def assets_of(
     return TextAssets(*vocabularies, *(steps or reader.preprocessing(config, codes)))
 
 
-def codes_of(config: DataConfig, codes: str | None, kind: str = "") -> str | None:
-    """The BPE codes: those given, else those of the config's file, if there is one. `kind`: in the place of `data.bpe_kind`."""
+def codes_of(config: DataConfig, codes: str | None) -> str | None:
+    """The BPE codes: those given, else those of the config's file, if there is one."""
     if codes is None and config.bpe_codes:
         codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
-        check_codes(codes, config.bpe_codes, kind or config.bpe_kind)
+        check_codes(codes, config.bpe_codes, config.bpe_kind)
     return codes
 
 
-def check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None, kind: str = "") -> None:
+def check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> None:
     """Raises: UserError if a file of codes or a vocabulary is there, but is not what a run began with (`vocabularies`, `codes`)."""
     saved = {"bpe_codes": codes, "vocabulary": vocabularies[0] if vocabularies else None}
     for name, own in saved.items():
         path = getattr(config, name)
         if own is None or not path or not Path(path).is_file():
             continue
-        found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None, kind)
+        found = read_vocabulary_json(path) if name == "vocabulary" else codes_of(config, None)
         if found != own:
             raise UserError(
                 f"data.{name}={path} is not the file that this run, or the run of train.init_from, began with; give that file, or train in "

@@ -13,6 +13,10 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 _ACTIVATIONS_READ = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_new": "gelu_tanh"}
 
 
+# Keys of `model` by which Llama and RoBERTa have one name.
+SIZES = {"d_model": "hidden_size", "ffn": "intermediate_size", "heads": "num_attention_heads"}
+
+
 class ConfigJson(dict[str, Any]):
     """The values of a config.json. Raises: UserError for a file that is missing or damaged, and for values as the methods say."""
 

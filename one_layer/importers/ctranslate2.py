@@ -73,13 +73,13 @@ def write(model: TrainedModel, folder: Path, precision: str) -> None:
 
     With the precision int8, matrices and tables have 8 bits for each number, and a scale for each row. Raises: UserError as `arrays` does.
     """
-    check(model.config)
     specs, config = import_package(), model.config
+    found = arrays(config, model.variables)
     spec = specs.TransformerSpec(
         specs.transformer_spec.TransformerEncoderSpec(config.depth("encoder"), **_settings(specs, config)),
         specs.transformer_spec.TransformerDecoderSpec(config.depth("decoder"), **_settings(specs, config)),
     )
-    for name, array in arrays(config, model.variables).items():
+    for name, array in found.items():
         scope, _, leaf = name.rpartition("/")
         copied = np.array(array, order="C")  # because quantisation changes it
         setattr(specs.model_spec.index_spec(spec, scope), leaf, copied)

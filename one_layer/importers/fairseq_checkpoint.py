@@ -187,12 +187,6 @@ def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
     }
     if options.get("mask_layernorm_type") is not None:
         found["norm"] = _NORMS[options["mask_layernorm_type"]]
-    return found | _selection(options)
-
-
-def _selection(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that say how masks are made, as far as the options give them."""
-    found: dict[str, Any] = {}
     if options.get("prune_method") is not None:
         found["selection"] = SELECTIONS[options["prune_method"]]
     if options.get("prune_ratio") is not None:

@@ -15,19 +15,14 @@ from jaxtyping import Float32
 
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.importers import parameters
-from one_layer.importers.config_json import ConfigJson
+from one_layer.importers.config_json import SIZES, ConfigJson
 from one_layer.importers.parameters import Entry, StateDict, Variables
 from one_layer.layers.settings import ROTARY_BASE
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
 EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
-_SIZES = {
-    "d_model": "hidden_size",
-    "ffn": "intermediate_size",
-    "heads": "num_attention_heads",
-    "decoder_layers": "num_hidden_layers",
-}
+_SIZES = {**SIZES, "decoder_layers": "num_hidden_layers"}
 _LAYER = {
     "self_attn.q_proj": ("self_attention", "query"),
     "self_attn.k_proj": ("self_attention", "key"),
@@ -92,9 +87,7 @@ def write_options(config: ModelConfig, context: int) -> dict[str, Any]:
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
-        "hidden_size": config.d_model,
-        "intermediate_size": config.ffn,
-        "num_attention_heads": config.heads,
+        **{name: getattr(config, key) for key, name in SIZES.items()},
         "num_key_value_heads": config.heads,
         "num_hidden_layers": config.depth("decoder"),
         "vocab_size": config.target_vocab,

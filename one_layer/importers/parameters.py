@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float32, Shaped
 
 from one_layer.data.tokens import LONGEST
-from one_layer.layers.groups import Variables, layers_apart
-from one_layer.layers.trees import Path, flatten_dict, unflatten_dict
+from one_layer.layers.groups import layers_apart
+from one_layer.layers.trees import Path, Variables, flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, shapes
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared

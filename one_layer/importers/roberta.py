@@ -14,7 +14,7 @@ from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.importers import parameters
-from one_layer.importers.config_json import ACTIVATIONS, ConfigJson
+from one_layer.importers.config_json import ACTIVATIONS, SIZES, ConfigJson
 from one_layer.importers.parameters import Entry, Path, StateDict, Variables
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
@@ -27,12 +27,7 @@ _TASKS = {
     "RobertaForSequenceClassification": "classification",
 }
 _ARCHITECTURES = {"masked_lm": "RobertaForMaskedLM", "classifier": "RobertaForSequenceClassification"}
-_SIZES = {
-    "d_model": "hidden_size",
-    "ffn": "intermediate_size",
-    "heads": "num_attention_heads",
-    "encoder_layers": "num_hidden_layers",
-}
+_SIZES = {**SIZES, "encoder_layers": "num_hidden_layers"}
 # Values that the encoder here always has, and files without them mean.
 _ALWAYS: dict[str, Any] = {
     "bos_token_id": BOS,
@@ -114,7 +109,7 @@ def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str
     options: dict[str, Any] = {
         "architectures": [_ARCHITECTURES[str(config.family)]],
         "model_type": "roberta",
-        **{name: getattr(config, key) for key, name in _SIZES.items()},
+        **{name: getattr(config, key) for key, name in SIZES.items()},
         "num_hidden_layers": config.depth("encoder"),
         "max_position_embeddings": config.position_rows,
         "vocab_size": config.source_vocab,
@@ -123,10 +118,7 @@ def write_options(config: ModelConfig, labels: tuple[str, ...] = ()) -> dict[str
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
         "layer_norm_eps": config.norm_epsilon,
-        "bos_token_id": BOS,
-        "pad_token_id": PAD,
-        "eos_token_id": EOS,
-        "tie_word_embeddings": True,
+        **_ALWAYS,
     }
     if config.family == "classifier":
         options["classifier_dropout"] = config.head_dropout

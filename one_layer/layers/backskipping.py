@@ -68,11 +68,7 @@ def observed(y: Float[Array, "*batch d"], reports: dict[str, Array]) -> Float[Ar
     return y
 
 
-def _observed_backward(_: None, gradient: Array) -> tuple[Array, Tree]:
-    return gradient, _report(gradient.astype(jnp.float32))
-
-
-observed.defvjp(lambda y, reports: (y, None), _observed_backward)
+observed.defvjp(lambda y, reports: (y, None), lambda _, gradient: (gradient, _report(gradient.astype(jnp.float32))))
 
 
 @jax.custom_vjp
@@ -87,10 +83,6 @@ def proposed(
     return y
 
 
-def _proposed_forward(x: Array, y: Array, policy: Tree, reports: Tree, key: Array) -> tuple[Array, tuple[Tree, Array]]:
-    return y, (policy, key)
-
-
 def _proposed_backward(kept: tuple[Tree, Array], gradient: Array) -> tuple[Array, Array, Tree, Tree, np.ndarray]:
     policy, key = kept
     g = gradient.astype(jnp.float32)
@@ -102,7 +94,7 @@ def _proposed_backward(kept: tuple[Tree, Array], gradient: Array) -> tuple[Array
     return action, gradient, eligibility, _report(g), np.zeros(key.shape, jax.dtypes.float0)
 
 
-proposed.defvjp(_proposed_forward, _proposed_backward)
+proposed.defvjp(lambda x, y, policy, reports, key: (y, (policy, key)), _proposed_backward)
 
 
 def _scaled(g: Float[Array, "*batch d"]) -> tuple[Float[Array, "*batch d"], Float[Array, ""], Bool[Array, "*batch 1"]]:

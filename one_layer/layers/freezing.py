@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from one_layer.layers.trees import Path
+
 STACKS = ("encoder", "decoder")
 WORDS = (*STACKS, "attention", "ffn", "norms", "masks", "embeddings", "head", "all")
-
-Path = tuple[str, ...]
 
 
 def words(path: Path, number: int | None = None) -> frozenset[str]:

@@ -19,9 +19,9 @@ from jaxtyping import Array
 from one_layer.layers.freezing import Freezing
 from one_layer.layers.pattern import segments
 from one_layer.layers.settings import LayerSettings
+from one_layer.layers.trees import Variables
 from one_layer.platform import on_cpu, on_gpu
 
-Variables = dict[str, Any]
 _LOOPS: ContextVar[bool] = ContextVar("loops", default=False)
 
 

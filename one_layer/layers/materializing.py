@@ -14,11 +14,8 @@ from jaxtyping import Array, Float, Int8
 
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.freezing import STACKS
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Variables, flatten_dict, unflatten_dict
 from one_layer.supermask import Supermask, unpack_mask
-
-Path = tuple[str, ...]
-Variables = dict[str, Any]
 
 
 def trained_leaf(kind: str, mask: Supermask) -> str | None:
@@ -73,7 +70,8 @@ def materialize(
         products[kernel] = completed(kernel, products[kernel])
     entries = select(scores, mask, selecting)
     for path in (*entries, *(path for path in bits if path[-1] == mask.kinds[0])):
-        kernel, axis = (*path[:-1], "kernel"), -2 if _of_table(path) else -1
+        of_table = any(name.endswith("embedding") for name in path)  # which has a row for each token
+        kernel, axis = (*path[:-1], "kernel"), -2 if of_table else -1
         weights = weights_of(kernel)
         if path in entries:
             chosen = mask.applied(entries[path], scores[path], axis)
@@ -117,11 +115,6 @@ def select(
         for path, part in zip(paths, jnp.split(made, ends[:-1].tolist()), strict=True):
             found[path] = part if scores[path].ndim == 3 else part[0]
     return found
-
-
-def _of_table(path: Path) -> bool:
-    """Whether the matrix at `path` is an embedding, with a row for each token."""
-    return any(name.endswith("embedding") for name in path)
 
 
 def computing(variables: Variables, dtype: str) -> Variables:

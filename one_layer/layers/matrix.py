@@ -8,7 +8,7 @@ from typing import Any
 import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from one_layer.layers.beside import BESIDE, with_beside
 from one_layer.layers.materializing import trained_leaf
@@ -103,13 +103,6 @@ class Matrix(nn.Module):
     @nn.compact
     def __call__(self) -> Float[Array, "rows columns"]:
         return matrix(self, self.shape, self.kind, self.mask, self.axis)
-
-
-def embed(
-    table: Float[Array, "vocabulary d"], tokens: Int[Array | np.ndarray, "batch length"]
-) -> Float[Array, "batch length d"]:
-    """Rows of `table`, scaled by √d (Vaswani et al. 2017, section 3.4)."""
-    return table[tokens] * np.float32(np.sqrt(table.shape[1]))
 
 
 def sinusoids(length: int, features: int) -> Float[np.ndarray, "length features"]:

@@ -32,10 +32,8 @@ from one_layer.layers.blocks import Layer
 from one_layer.layers.freezing import words
 from one_layer.layers.groups import Group, StackSettings, group_variables, has_layer_axis
 from one_layer.layers.pattern import segments
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Variables, flatten_dict, unflatten_dict
 
-Variables = dict[str, Any]
-Path = tuple[str, ...]
 Made = dict[str, Variables]  # new values of mutable collections, by collection and group
 
 

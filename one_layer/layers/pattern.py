@@ -60,12 +60,8 @@ def segments(pattern: str) -> list[tuple[str, int]]:
         found: list[tuple[int, list[tuple[str, int]]]] = []
         for start in range(end):
             cost, before = best[start]
-            unit = _period(pattern[start:end])
-            found.append((cost + len(unit), [*before, (unit, (end - start) // len(unit))]))
+            text = pattern[start:end]
+            unit = text[: (text + text).index(text, 1)]  # the shortest one that gives the text when it is repeated
+            found.append((cost + len(unit), [*before, (unit, len(text) // len(unit))]))
         best.append(min(found, key=lambda each: (each[0], len(each[1]))))
     return best[-1][1]
-
-
-def _period(text: str) -> str:
-    """The shortest unit that gives `text` when it is repeated."""
-    return text[: (text + text).index(text, 1)]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +21,12 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from one_layer.layers.beside import ADAPTERS, COLUMNS
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Variables, flatten_dict, unflatten_dict
 
 PRECISIONS = ("float32", "bfloat16", "int8", "int4")
 VECTORS = ("bias", "scale", COLUMNS)
 LARGEST = {"int8": 127, "int4": 7}
 LEAST_STEP = np.finfo(np.float32).tiny  # smaller steps are 0, because some processors take them for 0
-
-Variables = dict[str, Any]
 
 
 @dataclass(frozen=True)

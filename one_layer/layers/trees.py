@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 Path = tuple[str, ...]
+Shape = tuple[int, ...]
+Variables = dict[str, Any]  # a tree of them; the first key is the collection
 
 
 def flatten_dict(tree: Mapping[str, Any]) -> dict[Path, Any]:

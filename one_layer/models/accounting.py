@@ -18,16 +18,13 @@ from jaxtyping import Array, Float, Int
 
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.quantization import stored_bytes
-from one_layer.layers.trees import flatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, flatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.trained import count_trained
 from one_layer.models.weights import shapes
 from one_layer.supermask import Supermask, kept_count
 from one_layer.system.errors import UserError
 
-Shape = tuple[int, ...]
-Path = tuple[str, ...]
-Variables = dict[str, Any]
 Account = dict[str, dict[str, int]]
 
 

@@ -16,10 +16,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, Int8, UInt8
 
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, flatten_dict, unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import fetch
-from one_layer.models.weights import Path, Variables, roles, shapes
+from one_layer.models.weights import roles, shapes
 from one_layer.supermask import BROKEN, Supermask
 from one_layer.system.errors import UserError
 
@@ -91,12 +91,12 @@ def _to_read(found: dict[str, np.ndarray]) -> Matrices:
     return MappingProxyType(views)
 
 
-def _masked(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
+def _masked(config: ModelConfig) -> dict[Path, Shape]:
     """Path and shape of the scores of every masked matrix."""
     return {path: shape for path, shape in shapes(config).items() if path[-1] == "scores"}
 
 
-def _mask(config: ModelConfig, flat: dict[Path, Any], path: Path, shape: tuple[int, ...]) -> Int8[np.ndarray, "..."]:
+def _mask(config: ModelConfig, flat: dict[Path, Any], path: Path, shape: Shape) -> Int8[np.ndarray, "..."]:
     """The mask for scores of this shape at `path`, from the scores or the bits in `flat`."""
     if path in flat:
         return select(fetch(flat[path]), config.supermask)

@@ -18,7 +18,7 @@ from functools import cached_property
 from one_layer.layers.freezing import STACKS
 from one_layer.layers.groups import Group, StackSettings
 from one_layer.layers.settings import LayerSettings
-from one_layer.models.families import Family, family_named
+from one_layer.models.families import FAMILIES, Family
 from one_layer.models.keys import ModelKeys
 from one_layer.system.errors import UserError
 
@@ -41,8 +41,8 @@ class ModelConfig(ModelKeys):
 
     @property
     def network_family(self) -> Family:
-        """The family with the name `family`. Raises: UserError for an unknown name."""
-        return family_named(str(self.family))
+        """The family with the name `family`."""
+        return FAMILIES[str(self.family)]
 
     @cached_property
     def _stacks(self) -> dict[str, StackSettings]:
@@ -60,7 +60,7 @@ class ModelConfig(ModelKeys):
 
 def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
     """The stack `encoder` or `decoder`. Raises: UserError, which names the key, for a layer string or a setting that does not fit."""
-    pattern = config.pattern(stack)
+    pattern = config.strings[stack]
     if "S" in pattern and not config.masked:
         given = getattr(config, f"{stack}_layers")
         raise UserError(

@@ -17,10 +17,10 @@ from one_layer.layers.materializing import computing
 from one_layer.layers.matrix import Norm
 from one_layer.layers.reservoirs import empty_state
 from one_layer.layers.settings import BLOCK, LayerSettings
+from one_layer.layers.trees import Variables
 from one_layer.models.config import ModelConfig
 from one_layer.models.networks import AnyArray, CausalModel, Transformer, embedded, keys_that_count
 
-Variables = dict[str, Any]
 CausalCache = tuple[
     Variables, ...
 ]  # for each layer: keys and values, or the state of a reservoir; rows are the first axis

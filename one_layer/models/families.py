@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from one_layer.data.special_tokens import UNK
+from one_layer.layers.freezing import STACKS
 from one_layer.models.keys import ModelKeys
 from one_layer.models.keys.shape import refuse_if
-from one_layer.system.errors import UserError
 
 
 class Table(NamedTuple):
@@ -43,6 +43,7 @@ class Family(ABC):
     """One kind of network: which of `encoder` and `decoder` it has (`stacks`), its embeddings, and its trained heads."""
 
     stacks: ClassVar[tuple[str, ...]]
+    what: ClassVar[str]  # its name in a sentence
 
     def tables(self, config: ModelKeys) -> Sequence[Table]:
         """The embeddings; by default one of the source, or of the target where there is no encoder."""
@@ -54,9 +55,16 @@ class Family(ABC):
         """The trained heads; by default none."""
         return ()
 
-    @abstractmethod
     def check(self, config: ModelKeys) -> None:
-        """Raises: UserError for a config that does not fit the family."""
+        """Raises: UserError for a config that does not fit the family; here, for the depths of its stacks and the tables."""
+        for stack in STACKS:
+            given = f"model.{stack}_layers is {getattr(config, f'{stack}_layers')}; {self.what}"
+            refuse_if(stack in self.stacks and not config.depth(stack), f"{given} needs at least 1")
+            refuse_if(stack not in self.stacks and config.depth(stack), f"{given} has no {stack}: give 0")
+        refuse_if(
+            config.shared_embedding and len(self.stacks) == 1,
+            f"model.shared_embedding is True, but {self.what} has only one table: leave it out",
+        )
 
     @abstractmethod
     def describe(self, config: ModelKeys) -> str:
@@ -68,32 +76,9 @@ class Family(ABC):
         return ("self_attention", "cross_attention") if crossed else ("self_attention",)
 
 
-def family_named(name: str) -> Family:
-    """The family with this name. Raises: UserError for a name that is not in FAMILIES."""
-    if name not in FAMILIES:
-        raise UserError(f"the model family {name!r} is unknown; known are {', '.join(FAMILIES)}")
-    return FAMILIES[name]
-
-
-class _Encoder(Family):
-    """What an encoder alone needs; `what` names the network."""
-
-    stacks = ("encoder",)
-    what: ClassVar[str]
-
-    def check(self, config: ModelKeys) -> None:
-        _check_encoder(config)
-        refuse_if(
-            config.depth("decoder"),
-            f"model.decoder_layers is {config.decoder_layers}; {self.what} has only an encoder: give 0",
-        )
-        refuse_if(
-            config.shared_embedding, f"model.shared_embedding is True, but {self.what} has only one table: leave it out"
-        )
-
-
 class _Translation(Family):
-    stacks = ("encoder", "decoder")
+    stacks = STACKS
+    what = "a translation model"
 
     def tables(self, config: ModelKeys) -> Sequence[Table]:
         if config.shared_embedding:
@@ -104,11 +89,7 @@ class _Translation(Family):
         )
 
     def check(self, config: ModelKeys) -> None:
-        _check_encoder(config)
-        refuse_if(
-            not config.depth("decoder"),
-            f"model.decoder_layers is {config.decoder_layers}; a translation model needs at least 1",
-        )
+        super().check(config)
         refuse_if(
             config.positions != "sinusoidal" or config.embedding_norm,
             f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
@@ -124,7 +105,8 @@ class _Translation(Family):
         return f"translation model of {config.encoder_layers}+{config.decoder_layers} layers"
 
 
-class _Classifier(_Encoder):
+class _Classifier(Family):
+    stacks = ("encoder",)
     what = "a classifier"
 
     def heads(self, config: ModelKeys) -> Sequence[Head]:
@@ -147,28 +129,22 @@ class _Classifier(_Encoder):
 
 class _Decoder(Family):
     stacks = ("decoder",)
+    what = "a decoder alone"
 
     def check(self, config: ModelKeys) -> None:
+        super().check(config)
         refuse_if(
-            config.depth("encoder"),
-            f"model.encoder_layers is {config.encoder_layers}; a decoder alone has no encoder: give 0",
-        )
-        refuse_if(
-            not config.depth("decoder"),
-            f"model.decoder_layers is {config.decoder_layers}; a decoder alone needs at least 1",
-        )
-        refuse_if(
-            config.positions == "frozen" or config.embedding_norm or config.shared_embedding,
-            f"model.positions={config.positions}, model.embedding_norm={config.embedding_norm} and "
-            f"model.shared_embedding={config.shared_embedding}, but a decoder alone has sinusoidal or learned positions, no norm of "
-            "embeddings, and one table",
+            config.positions == "frozen" or config.embedding_norm,
+            f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but a decoder alone has sinusoidal or "
+            "learned positions, and no norm of embeddings",
         )
 
     def describe(self, config: ModelKeys) -> str:
         return f"decoder of {config.decoder_layers} layers"
 
 
-class _MaskedLM(_Encoder):
+class _MaskedLM(Family):
+    stacks = ("encoder",)
     what = "a masked language model"
 
     def tables(self, config: ModelKeys) -> Sequence[Table]:
@@ -182,10 +158,6 @@ class _MaskedLM(_Encoder):
 
     def describe(self, config: ModelKeys) -> str:
         return f"masked language model with {config.encoder_layers} layers"
-
-
-def _check_encoder(config: ModelKeys) -> None:
-    refuse_if(not config.depth("encoder"), f"model.encoder_layers is {config.encoder_layers}; it must be at least 1")
 
 
 def label_count(config: ModelKeys) -> int:

@@ -16,8 +16,9 @@ from one_layer.layers.freezing import words
 from one_layer.layers.groups import Group
 from one_layer.layers.materializing import trained_leaf
 from one_layer.layers.settings import WIDTH, LayerSettings
+from one_layer.layers.trees import Path
 from one_layer.models.config import ModelConfig
-from one_layer.models.parts import Part, Path, matrices
+from one_layer.models.parts import Part, matrices
 
 _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions of the source
 

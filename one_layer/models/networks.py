@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from one_layer.data.special_tokens import PAD
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer
 from one_layer.layers.dropout import Drop
-from one_layer.layers.matrix import Matrix, Norm, Projection, embed, sinusoids
+from one_layer.layers.matrix import Matrix, Norm, Projection, sinusoids
 from one_layer.layers.products import by_class, product
 from one_layer.layers.stack import Stack
 from one_layer.models.config import ModelConfig
@@ -44,7 +44,7 @@ def embedded(
     """
     if learned is not None:
         return table[tokens] + learned[places]
-    x = embed(table, tokens)
+    x = table[tokens] * np.float32(np.sqrt(table.shape[1]))  # Vaswani et al. 2017, section 3.4
     if rotary:
         return x
     rows = sinusoids(longest + PAD + 1, table.shape[1])

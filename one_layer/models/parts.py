@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from one_layer.layers.groups import Group
 from one_layer.layers.settings import DIRECTIONS, GATES, WIDTH
+from one_layer.layers.trees import Path
 from one_layer.models.config import ModelConfig
-
-Path = tuple[str, ...]
 
 
 class Part(NamedTuple):

@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, Shaped
 
 from one_layer.layers.materializing import Selecting
 from one_layer.layers.quantization import VECTORS
+from one_layer.layers.trees import Path
 from one_layer.models.config import ModelConfig
 from one_layer.selection.counting import BLOCK
 from one_layer.supermask import Supermask
@@ -39,7 +40,6 @@ DATA, MODEL = "data", "model"
 _COLUMNS = ("query", "key", "value", "ffn_in", "ffn_gate")  # projections whose outputs are shared out over `model`
 _ROWS = ("output", "ffn_out")  # projections that read such outputs
 
-Path = tuple[str, ...]
 Tree = Any
 
 

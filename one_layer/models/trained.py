@@ -9,40 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from one_layer.layers.beside import BESIDE
 from one_layer.layers.freezing import STACKS, WORDS, means, names, words
 from one_layer.layers.groups import has_layer_axis
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, flatten_dict, unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import shapes
 from one_layer.system.errors import UserError
 
-Path = tuple[str, ...]
-Shape = tuple[int, ...]
-Tree = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class TrainedParts:
-    """`rows` has the trained arrays by path in `params`: None for all of an array, or the places of its trained layers.
-
-    `everything`: nothing is frozen.
-    """
+    """`rows` has the trained arrays by path in `params`: None for all of an array, or the places of its trained layers."""
 
     rows: dict[Path, list[int] | None]
     shapes: dict[Path, Shape]
-    everything: bool
 
     @classmethod
     def of(cls, config: ModelConfig) -> TrainedParts:
         """The trained parts of a model. Raises: UserError for a name that no part has, and if nothing is trained."""
         every = _params(config)
-        if not config.train_only and not config.freeze:
-            return cls(dict.fromkeys(every), every, True)
         _check_names(config, every)
         rows = _trained_rows(config, every)
         if every and not rows:
@@ -50,44 +39,35 @@ class TrainedParts:
                 f"optim.train_only is {config.train_only!r:.200} and optim.freeze is {config.freeze!r:.200}, which leave nothing to "
                 "train; freeze fewer parts"
             )
-        kept = {path: _of_rows(every[path], places) for path, places in rows.items()}
-        return cls(rows, kept, kept == every)
+        return cls(rows, {path: _of_rows(every[path], places) for path, places in rows.items()})
 
-    def pick(self, params: Tree) -> Tree:
+    def pick(self, params: Variables) -> Variables:
         """The trained parts of `params`: what the optimiser sees."""
-        if self.everything:
-            return params
         flat = flatten_dict(params)
         return unflatten_dict(
             {path: flat[path] if rows is None else flat[path][np.array(rows)] for path, rows in self.rows.items()}
         )
 
-    def put(self, trained: Tree, params: Tree) -> Tree:
+    def put(self, trained: Variables, params: Variables) -> Variables:
         """`params` with these trained parts in place of its own."""
-        if self.everything:
-            return trained
         flat, new = flatten_dict(params), flatten_dict(trained)
         for path, rows in self.rows.items():
             flat[path] = new[path] if rows is None else flat[path].at[np.array(rows)].set(new[path])
         return unflatten_dict(flat)
 
-    def apart(self, variables: Tree, fixed: Iterable[str]) -> tuple[Tree, Tree]:
+    def apart(self, variables: Variables, fixed: Iterable[str]) -> tuple[Variables, Variables]:
         """Splits the variables of a model, also `materialized` ones: those that depend on trained parts, and the others.
 
         `fixed` are the collections in which nothing does.
         """
         others = {name: variables[name] for name in fixed}
         depending = {name: tree for name, tree in variables.items() if name not in others}
-        if self.everything:
-            return depending, others
         flat = flatten_dict(depending)
         held = {path: flat.pop(path) for path in list(flat) if not self.rows.keys() & self._sources(path)}
         return unflatten_dict(flat), {**others, **unflatten_dict(held)}
 
-    def together(self, depending: Tree, others: Tree) -> Tree:
+    def together(self, depending: Variables, others: Variables) -> Variables:
         """Undoes `apart`."""
-        if self.everything:
-            return {**depending, **others}
         whole = unflatten_dict(flatten_dict(depending) | flatten_dict(others))
         return {name: whole.get(name, {}) for name in ("params", *depending, *others)}
 
@@ -125,7 +105,7 @@ def _numbers(config: ModelConfig, path: Path, shape: Shape) -> list[int] | list[
     if path[0] not in STACKS or not has_layer_axis(path[-1], shape):
         return [None]
     letter = next(group.letter for group in config.stack(path[0]).groups if group.name == path[1])
-    return [place for place, each in enumerate(config.pattern(path[0]), 1) if each == letter]
+    return [place for place, each in enumerate(config.strings[path[0]], 1) if each == letter]
 
 
 def _check_names(config: ModelConfig, every: dict[Path, Shape]) -> None:

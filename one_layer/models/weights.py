@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +20,10 @@ from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.materializing import trained_leaf
-from one_layer.layers.trees import unflatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, unflatten_dict
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices, norms
 from one_layer.models.sharding import Devices
-
-Path = tuple[str, ...]
-Variables = dict[str, Any]
 
 
 def initialize(config: ModelConfig, seed: int, devices: Devices | None = None) -> Variables:
@@ -58,7 +54,7 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
     return found
 
 
-def shapes(config: ModelConfig) -> dict[Path, tuple[int, ...]]:
+def shapes(config: ModelConfig) -> dict[Path, Shape]:
     """The shape of every variable that `initialize` makes, by collection and path. No values are drawn."""
     return {path: part.whole_shape for path, part in _parts(config).items()}
 
@@ -73,7 +69,7 @@ def abstract(config: ModelConfig) -> Variables:
 class _Constant:
     """Takes the place of a recipe: an array with one value."""
 
-    whole_shape: tuple[int, ...]
+    whole_shape: Shape
     value: float
 
     def draw(self, seed: int) -> np.ndarray:

@@ -46,7 +46,7 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
         scores, hypotheses = model.score(split, name)
         said = {"split": name, "fingerprint": prints[name], "checkpoint": model.source, "step": model.step}
         scores = {**said, **vars(model.settings), **scores}
-        scores |= {"engine": model.engine_name} if model.engine_name else {}
+        scores |= {"engine": model.engine} if model.engine else {}
         if model.file_bytes is not None:
             scores["file_bytes"] = model.file_bytes
             scores |= {"ticket_checkpoint": model.ticket_checkpoint} if model.ticket_checkpoint else {}
@@ -107,5 +107,5 @@ def _scored(model: TrainedModel) -> str:
     source = Path(model.source).name
     if model.file_bytes is not None and not source.endswith(".safetensors"):
         source = f"ticket-{source}"  # a file may have the name of a checkpoint
-    engine = [f"engine={model.engine_name}"] if model.engine_name else []
+    engine = [f"engine={model.engine}"] if model.engine else []
     return " ".join([source, *changed, *engine])

@@ -21,7 +21,8 @@ class _Tasks(UserDict[str, "Task"]):
 
     def __getitem__(self, name: str) -> Task:
         if self.data[name] is None:
-            self.data[name] = getattr(import_module(f"one_layer.tasks.{name}"), KNOWN[name][0])()
+            module, _, kind = KNOWN[name][0].rpartition(".")
+            self.data[name] = getattr(import_module(f"one_layer.tasks.{module}"), kind)()
         return self.data[name]
 
 
@@ -33,11 +34,3 @@ def task_named(name: object) -> Task:
     if not isinstance(name, str) or name not in TASKS:
         raise UserError(f"task is {name!r:.200}; known are {', '.join(TASKS)}")
     return TASKS[name]
-
-
-def task_of_family(family: str) -> Task:
-    """The task whose networks are of this family. Raises: UserError if there is none."""
-    for task in TASKS.values():
-        if task.family == family:
-            return task
-    raise UserError(f"no task has models of the family {family!r:.200}; known are {', '.join(TASKS)}")

@@ -1,9 +1,9 @@
-"""The tasks by name, without importing them: the class of each in its folder, and what its models do with raw lines."""
+"""The tasks by name, without importing them: the class of each, and what its models do with raw lines."""
 
 KNOWN = {
-    "translation": ("Translation", "translate"),
-    "classification": ("Classification", "classify"),
-    "causal_lm": ("CausalLM", "generate"),
-    "masked_lm": ("MaskedLM", "fill"),
+    "translation": ("translation.task.Translation", "translate"),
+    "classification": ("classification.task.Classification", "classify"),
+    "causal_lm": ("causal_lm.model.CausalLM", "generate"),
+    "masked_lm": ("masked_lm.model.MaskedLM", "fill"),
 }
 VERBS = tuple(verb for _, verb in KNOWN.values())

@@ -122,6 +122,17 @@ def nll_program(model: ModelConfig, inputs: tuple[str, ...], right: bool = False
     return jax.jit(sums)
 
 
+@lru_cache(maxsize=8)  # a program is compiled once for each padded shape, and kept
+def log_p_program(model: ModelConfig) -> Any:
+    """The program (variables, arrays that the network takes) -> log-probabilities."""
+    network = build(model)
+
+    def log_p(variables: dict[str, Any], *inputs: Array) -> Array:
+        return jax.nn.log_softmax(network.apply(variables, *inputs))
+
+    return jax.jit(log_p)
+
+
 def summed(
     program: Callable[[Any, dict[str, Any]], Sums],
     variables: dict[str, Any],

@@ -21,13 +21,13 @@ from one_layer.data.text.preprocess import LABEL
 from one_layer.layers.beside import BESIDE
 from one_layer.layers.materializing import computing, materialize
 from one_layer.layers.quantization import Precisions, quantized
+from one_layer.layers.trees import Variables
 from one_layer.models import ModelConfig, by_role
 from one_layer.models.sharding import Devices
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 from one_layer.tasks.known import VERBS
 
-Variables = dict[str, Any]
 Writer = Callable[["TrainedModel", Path, str], None]  # of a model into a folder, with matrices of a precision
 
 
@@ -48,7 +48,8 @@ class TrainedModel(ABC):
     `packed`, masks stay bits while the model computes. `step` is the update that the variables belong to; for an average, the last of its
     updates. `source` says where they come from: for instance `best`, `last` or the path of a ticket.
     `file_bytes` is the size of the ticket, and `ticket_checkpoint` the name of the checkpoint that it was made of, empty where it is not
-    known; of a checkpoint, the size is None. `trained_with` is the resolved config of the run, as far as it is known.
+    known; of a checkpoint, the size is None. `trained_with` is the resolved config of the run, as far as it is known. `engine` is the name
+    of the program that computes in the place of this one, on raw lines and splits; empty for none.
     """
 
     config: ModelConfig
@@ -63,6 +64,7 @@ class TrainedModel(ABC):
     file_bytes: int | None = None
     ticket_checkpoint: str = ""
     packed: bool = False
+    engine: str = ""
 
     task: ClassVar[str]  # the name of its task in `one_layer.tasks.TASKS`, which users give as `task`
     verb: ClassVar[str]  # what the model does with raw lines; also the name of the command line's mode
@@ -119,11 +121,6 @@ class TrainedModel(ABC):
         programs = {name: value for name, value in vars(self).items() if name.startswith("_")}
         vars(copy).update(programs)
         return copy
-
-    @property
-    def engine_name(self) -> str:
-        """The name of the program that computes in the place of this one, on raw lines and splits; empty for none."""
-        return ""
 
     def with_engine(self, name: str, write: Writer) -> TrainedModel:
         """A copy for which another program computes, from a folder that `write` writes. Raises: UserError where there is none."""

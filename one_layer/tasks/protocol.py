@@ -13,6 +13,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.languages import code
+from one_layer.layers.trees import Variables
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Distil, Smoothing, label_smoothed_nll
@@ -22,7 +23,6 @@ from one_layer.tasks.work import Work, encoder_work
 if TYPE_CHECKING:
     from one_layer.data.reader import ParallelReader
 
-Variables = dict[str, Any]
 Batch = dict[str, Array]
 Sums = dict[str, Float[Array, ""]]
 Between = Callable[[], None]

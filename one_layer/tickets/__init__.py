@@ -4,6 +4,7 @@
 variables back. `export` and `restore_ticket` do all steps for a trained model. docs/ticket-format.md describes the file.
 """
 
-from one_layer.tickets.ticket import Ticket, export, from_run, load, make, restore_ticket, save, variables
+from one_layer.tickets.content import Ticket
+from one_layer.tickets.ticket import export, from_run, load, make, restore_ticket, save, variables
 
 __all__ = ["Ticket", "export", "from_run", "load", "make", "restore_ticket", "save", "variables"]

@@ -22,6 +22,7 @@ from one_layer.data.text.units import MASK, of_bytes
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.quantization import VECTORS, stored_bytes
+from one_layer.layers.trees import Path, Shape
 from one_layer.models import ModelConfig, recipes, roles, shapes
 from one_layer.runs.records import record
 from one_layer.supermask import kept_count
@@ -32,9 +33,6 @@ from one_layer.tickets.json_text import damaged
 from one_layer.tickets.limits import check_drawing, check_work
 from one_layer.tickets.precision import chosen, dequantize, quantize
 from one_layer.tickets.settings import NAMES, Settings, read_json, read_settings, read_text, write_settings, write_text
-
-Path = tuple[str, ...]
-Shape = tuple[int, ...]
 
 METADATA = {*NAMES, "format", "version", "codecs", "text", "random"}
 

@@ -28,18 +28,12 @@ _EXPLAINED = (
 
 
 @dataclass(frozen=True)
-class Overlap:
-    """The overlap of the masks over one matrix: the mean Jaccard index over pairs, and the share of weights that any mask keeps."""
-
-    jaccard: float
-    used: float
-    independent_jaccard: float
-    independent_used: float
-
-
-@dataclass(frozen=True)
 class Matrix:
-    """A matrix and its masks; one without masks has no densities. Sizes are in bytes, and `bound` is H(density) bits per weight."""
+    """A matrix and its masks; one without masks has no densities. Sizes are in bytes, and `bound` is H(density) bits per weight.
+
+    `overlap` of masks over one matrix: the mean `jaccard` index over pairs, and the share of weights `used` by any mask, each also for
+    independent masks; empty without several of them.
+    """
 
     role: str
     recipe: str
@@ -47,7 +41,7 @@ class Matrix:
     density: tuple[float, ...]
     stored: int
     bound: float
-    overlap: Overlap | None
+    overlap: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ def inspect(path: str | Path) -> Inspection:
 def masks(inspection: Inspection) -> list[dict[str, Any]]:
     """Of each matrix with masks, as plain values: its role, the share that each depth keeps, and how far the depths overlap."""
     return [
-        {"role": matrix.role, "kept": list(matrix.density), "overlap": vars(matrix.overlap) if matrix.overlap else {}}
+        {"role": matrix.role, "kept": list(matrix.density), "overlap": matrix.overlap}
         for matrix in inspection.matrices
         if matrix.density
     ]
@@ -95,10 +89,7 @@ def describe(inspection: Inspection) -> str:
     head = ["role", "matrix", "drawn", "kept by layer", "bytes", "bound", "Jaccard", "indep.", "used", "indep."]
     rows = [head]
     for matrix in inspection.matrices:
-        overlap = matrix.overlap
-        shares = (
-            (overlap.jaccard, overlap.independent_jaccard, overlap.used, overlap.independent_used) if overlap else ()
-        )
+        shares = [f"{share:.1%}" for share in matrix.overlap.values()]
         rows.append(
             [
                 matrix.role,
@@ -107,7 +98,7 @@ def describe(inspection: Inspection) -> str:
                 _kept(matrix.density),
                 f"{matrix.stored:,}",
                 f"{matrix.bound:,.0f}",
-                *(f"{share:.1%}" for share in shares),
+                *shares,
                 *[""] * (4 - len(shares)),
             ]
         )
@@ -145,11 +136,12 @@ def _matrix(
     kept = shares.get("mask") or [1.0] * len(shares.get("sign", []))
     negative = shares.get("sign") or [0.0] * len(kept)
     bound = sum(_entropy(1 - p, p - q, q) for p, q in zip(kept, negative, strict=True)) * size / 8
-    overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else None
+    overlap = _overlap(rows["mask"], kept, size) if shared and len(kept) > 1 and "mask" in rows else {}
     return Matrix(role, recipe, (shape[0], shape[1]), tuple(kept), stored, bound, overlap)
 
 
-def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> Overlap:
+def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], size: int) -> dict[str, float]:
+    """In the order of the columns of the table."""
     jaccard, independent = [], []
     for one, other in combinations(range(len(masks)), 2):
         p, q = density[one], density[other]
@@ -157,9 +149,12 @@ def _overlap(masks: UInt8[np.ndarray, "layers bytes"], density: list[float], siz
         jaccard.append(int(_ones(masks[one] & masks[other])) / either if either else 1.0)
         independent.append(p * q / (p + q - p * q) if p or q else 1.0)
     used = int(_ones(np.bitwise_or.reduce(masks))) / size
-    return Overlap(
-        float(np.mean(jaccard)), used, float(np.mean(independent)), 1.0 - math.prod(1.0 - p for p in density)
-    )
+    return {
+        "jaccard": float(np.mean(jaccard)),
+        "independent_jaccard": float(np.mean(independent)),
+        "used": used,
+        "independent_used": 1.0 - math.prod(1.0 - p for p in density),
+    }
 
 
 def _ones(bits: UInt8[np.ndarray, "*rows bytes"]) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections import Counter
 from typing import Any
 
+from one_layer.data.sources.table import json_value
 from one_layer.system.errors import UserError
 
 _DEEPEST = 100  # lists and objects in each other
@@ -24,12 +23,10 @@ def parse(text: str | bytes, what: str) -> Any:
     `_DEEPEST` deep.
     """
     try:
-        value = json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=_object)
+        value = json_value(text if isinstance(text, str) else text.decode())
         _check_values(value, _DEEPEST)
-    except UserError as error:
-        raise damaged(f"{what} {error}") from None
-    except (ValueError, RecursionError):  # also for invalid UTF-8, and integers of thousands of digits
-        raise damaged(f"{what} is not valid JSON") from None
+    except (ValueError, RecursionError) as error:  # also for invalid UTF-8, and integers of thousands of digits
+        raise damaged(f"{what} is not valid JSON ({error})") from None
     return value
 
 
@@ -44,11 +41,3 @@ def _check_values(value: Any, deepest: int) -> None:
             raise ValueError("too deep")
         for each in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
             _check_values(each, deepest - 1)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise UserError(f"has the name {twice!r:.120} twice")
-    return found

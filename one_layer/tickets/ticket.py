@@ -23,14 +23,14 @@ from one_layer.data.text.assets import TextAssets
 from one_layer.initializers import Recipe
 from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import is_matrix
-from one_layer.layers.trees import flatten_dict
+from one_layer.layers.trees import Variables, flatten_dict
 from one_layer.models import by_role, recipes, shapes
 from one_layer.models.config import ModelConfig
 from one_layer.own_selection import stored_as
 from one_layer.runs.settings import of_training
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
-from one_layer.tasks import task_named, task_of_family
+from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.model import TrainedModel
 from one_layer.tasks.protocol import Task
 from one_layer.tickets import content as ticket_content
@@ -40,12 +40,7 @@ from one_layer.tickets.file import TicketFile
 from one_layer.tickets.precision import chosen
 from one_layer.tickets.settings import CHECKPOINT, trained_with
 
-__all__ = ["Ticket", "export", "from_run", "load", "make", "restore_ticket", "save", "variables"]
-
 log = logging.getLogger(__name__)
-
-ModulePath = tuple[str, ...]
-Variables = dict[str, Any]
 
 
 def from_run(model: TrainedModel) -> Ticket:
@@ -139,9 +134,9 @@ def make(
     """
     flat, known = flatten_dict(variables), recipes(config)
     assert {path: leaf.shape for path, leaf in flat.items()} == shapes(config), "variables of another model"
-    masks: dict[ModulePath, np.ndarray] = {}
-    drawn: dict[ModulePath, Drawn] = {}
-    arrays: dict[ModulePath, np.ndarray] = {}
+    masks: dict[tuple[str, ...], np.ndarray] = {}
+    drawn: dict[tuple[str, ...], Drawn] = {}
+    arrays: dict[tuple[str, ...], np.ndarray] = {}
     for path, leaf in flat.items():
         module = path[1:-1]
         if path[-1] == "scores":
@@ -151,7 +146,7 @@ def make(
             drawn[module] = Drawn(known[module], checksum(weights), leaf)
         else:
             arrays[path] = np.asarray(leaf)
-    task = task or task_of_family(str(config.family))
+    task = task or next(each for each in TASKS.values() if each.family == config.family)
     config = config.replace(selection=stored_as(config.supermask)) if config.masked else config
     settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
     made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}, "unicode": _unicode(assets)}
@@ -170,7 +165,7 @@ def variables(ticket: Ticket, packed: bool = False) -> Variables:
     With `packed`, the masks stay bits, in the collection `packed`; memory holds one random layer and one bit per masked weight. Otherwise
     every W ⊙ M is computed once, into `materialized`, by `one_layer.layers.materializing.materialize`; this takes a dense model's memory.
     """
-    flat: dict[ModulePath, Array | np.ndarray] = {**ticket.arrays}
+    flat: dict[tuple[str, ...], Array | np.ndarray] = {**ticket.arrays}
     flat |= {("random", *module, "kernel"): drawn.weights for module, drawn in ticket.drawn.items()}
     whole = by_role.with_bits(flat, ticket.masks)
     if packed:

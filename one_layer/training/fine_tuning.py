@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from one_layer.data.corpus import Corpus
-from one_layer.layers.freezing import STACKS, words
+from one_layer.layers.freezing import words
 from one_layer.layers.trees import flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.keys import MODEL_KEYS
@@ -170,7 +170,9 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
             "train.init_from has no BPE; leave both out"
         )
     model = run.model_config(10, 10)
-    both_have_reservoirs = all(any("R" in each.pattern(stack) for stack in STACKS) for each in (model, source.config))
+    both_have_reservoirs = all(
+        any("R" in string for string in each.strings.values()) for each in (model, source.config)
+    )
     learned = ("max_positions",) if model.positions == "learned" else ()
     # Arrays of these two norms have the same names.
     scaled = ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import islice
 
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.preprocess import Preprocessing
@@ -37,5 +38,5 @@ def first_look(corpus: Corpus) -> None:
 
 
 def _text(store: TokenStore, vocabulary: Vocabulary, steps: Preprocessing, count: int) -> list[str]:
-    tokens = [vocabulary.decode(ids) for ids in store[:count]]
+    tokens = [vocabulary.decode(ids) for ids in islice(store, count)]
     return [line.replace("\t", " | ") for line in steps.undo(tokens)]

@@ -103,7 +103,7 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
         [(f"data.{key}", getattr(now, key), getattr(then, key)) for key in keys],
         f"train.distil needs a teacher with the same pieces and labels, and data.teacher={now.teacher} has others",
     )
-    if now.bpe_codes and codes_of(now, None, "byte-level" if now.streamed else "") != model.assets.codes:
+    if now.bpe_codes and codes_of(now, None) != model.assets.codes:
         raise UserError(
             f"train.distil needs a teacher with the same pieces, and data.bpe_codes={now.bpe_codes} are not the merges of "
             f"data.teacher={now.teacher}; give those, or another teacher"

@@ -58,12 +58,6 @@ def test_windows_score_every_token_once_after_enough_context(tokens, limit, stri
     assert scored == list(range(4, 4 + (limit or tokens)))
 
 
-def test_windows_that_would_leave_tokens_out_are_refused():
-    text = Stream(np.arange(4, 104, dtype=np.uint16), 8)
-    with pytest.raises(UserError, match=r"the stride is 9, but a window has 8 tokens.*; give at most 8"):
-        list(windows(text, 9, 2))
-
-
 def test_a_text_shorter_than_one_block_is_refused():
     with pytest.raises(UserError, match=r"has 7 tokens, fewer than the 8 of one block; .* a smaller data\.block"):
         StreamBatches(Stream(np.full(7, 9, np.uint16), 8), max_tokens=32)

@@ -17,7 +17,7 @@ from one_layer.data.sources.plain_text import PlainText
 from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.text import units
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.units import unit, vocabulary_of
+from one_layer.data.text.units import Bytes, Pieces, vocabulary_of
 from one_layer.system.errors import UserError
 
 TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
@@ -50,7 +50,7 @@ def test_the_parts_by_position_make_up_the_text(folder):
 
 def test_lines_of_any_length_are_encoded_a_few_at_a_time(folder, monkeypatch):
     text, merges = PlainText((folder / "a.txt",)), plain_merges(folder)
-    pieces = unit("bpe", vocabulary_of(merges), merges)
+    pieces = Pieces(vocabulary_of(merges), merges)
     whole = np.concatenate([*pieces.encode(text)])
     monkeypatch.setattr(units, "_CHARACTERS", 40)
     some = [*pieces.encode(text)]
@@ -140,7 +140,7 @@ def test_a_part_may_end_or_begin_within_the_last_character(tmp_path):
 def test_a_unit_gives_the_text_back_and_counts_what_it_measures(folder, name):
     text = PlainText((folder / "a.txt",))
     merges = plain_merges(folder) if name == "bpe" else None
-    of_unit = unit(name, vocabulary_of(merges), merges)
+    of_unit = Pieces(vocabulary_of(merges), merges) if merges else Bytes(vocabulary_of(None))
     ids = np.concatenate(list(of_unit.encode(text)))
     assert of_unit.text(ids) == TEXT and np.array_equal(ids, of_unit.ids(TEXT)) and UNK not in ids
     assert of_unit.sizes[ids].sum() == len(TEXT.encode())

@@ -22,7 +22,7 @@ from one_layer.models import ModelConfig, build
 from one_layer.models.decoding import CausalDecoder
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import LanguageModelSettings
-from one_layer.tasks.causal_lm.sampling import Sampler, sample
+from one_layer.tasks.causal_lm.sampling import sample
 from one_layer.tasks.translation.generate import search
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import mostly_slow
@@ -181,8 +181,8 @@ def test_models_of_bytes_have_the_same_logits_and_write_the_same_when_nothing_is
     tokens[0, : len(ids)] = ids
     step = lambda *arguments: decoder.step(*arguments, length=block)  # noqa: E731
     goal, keys = np.array([len(ids) + length]), jax.random.split(jax.random.key(0), 1)
-    cache, sampler = decoder.start(1, block), Sampler(0.0)
-    whole = sample(step, cache, jnp.array(tokens), jnp.array([len(ids)]), jnp.array(goal), keys, block, sampler)
+    cache = decoder.start(1, block)
+    whole = sample(step, cache, jnp.array(tokens), jnp.array([len(ids)]), jnp.array(goal), keys, block, 0.0)
     assert found["greedy"] == whole[0, len(ids) :].tolist(), "also after the context is full"
     one, again, other = found["drawn"]
     assert one == again != other and min(map(min, found["drawn"])) > 3 and found["text"] == 3

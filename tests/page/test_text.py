@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from one_layer.data.text import byte_level, units
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import without_inner_spaces
 from one_layer.data.text.metaspace import learn
 from one_layer.data.text.moses_tables import moses_tables
-from one_layer.data.text.preprocess import Preprocessing, count_words, learn_bpe
+from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.data.text.vocabulary import BYTES, SPECIALS, Vocabulary
 from one_layer.data.tokens import cut, cut_texts
 from tests import mostly_slow
@@ -103,7 +104,7 @@ def vocabulary_of(steps: Preprocessing, lines: list[str], always: tuple[str, ...
 
 
 def moses_cases(lines: list[str], language: str) -> list[Any]:
-    cases, codes = [], learn_bpe(Preprocessing(language, tokenize=True).words(lines[::6]), 200)
+    cases, codes = [], learn_bpe_from_counts(count_words(Preprocessing(language, tokenize=True).words(lines[::6])), 200)
     for kind in ({}, {"split_hyphens": True, "normalize": False, "lowercase": True}):
         steps = Preprocessing(language, tokenize=True, codes=codes, **kind)
         cases.append(translation(steps, vocabulary_of(steps, lines), lines))
@@ -180,7 +181,7 @@ def test_units_of_language_models(name):
     lines = [*made_up(LINES // 2, seed=6), "two\nlines\n", "\n\n"]
     merges = byte_level.learn([line + "\n" for line in lines[::3]], 300) if name == "bpe" else None
     vocabulary = units.vocabulary_of(merges)
-    unit, block = units.unit(name, vocabulary, merges), 64
+    unit, block = units.Pieces(vocabulary, merges) if merges else units.Bytes(vocabulary), 64
     steps = side(Preprocessing("en", codes=merges, bpe_kind="byte-level"), vocabulary)
     assets = {"task": "causal_lm", "data": {"unit": name, "block": block}, "source": steps, "target": steps}
     ids = [np.concatenate([[2], unit.ids(line)])[-block:].tolist() for line in lines]
@@ -200,7 +201,7 @@ def test_masks_take_the_white_space_before_them_as_in_roberta():
     vocabulary = Vocabulary((*SPECIALS, *byte_level.pieces(merges), "<mask>"))
     steps = side(Preprocessing("en", codes=merges, bpe_kind="byte-level"), vocabulary)
     assets = {"task": "masked_lm", "data": {"unit": "bpe", "block": 12}, "source": steps, "target": steps}
-    unit, mask = units.unit("bpe", vocabulary, merges), len(vocabulary) - 1
+    unit, mask = units.Pieces(vocabulary, merges), len(vocabulary) - 1
     given = {"assets": assets, "tables": None, "lines": [f"the{WHITE}<mask> sat on"], "side": "source", "ids": []}
     assert evaluate(ENCODE, [given])[0]["ids"] == [
         [0, *unit.ids("the").tolist(), mask, *unit.ids(" sat on").tolist(), 2]

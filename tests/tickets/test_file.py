@@ -8,9 +8,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from one_layer.data.sources import table
 from one_layer.system.errors import UserError
 from one_layer.tickets import file as ticket_file
-from one_layer.tickets import json_text
 from one_layer.tickets.precision import QUANTIZED, dequantize, quantize
 from tests.ticket_reader import TicketReader
 from tests.tickets.containers import CONTAINERS
@@ -160,7 +160,7 @@ def test_a_megabyte_of_names_is_read_in_one_pass():
         __hash__ = str.__hash__
 
     pairs = [(Name(f"n{number}"), 0) for number in range(50_000)]
-    assert len(json_text._object(pairs)) == len(pairs)
-    with pytest.raises(UserError, match="has the name 'n49999' twice"):
-        json_text._object([*pairs, (Name("n49999"), 0)])
+    assert len(table._each_once(pairs)) == len(pairs)
+    with pytest.raises(ValueError, match="has 'n49999' twice"):
+        table._each_once([*pairs, (Name("n49999"), 0)])
     assert Name.compared < 20 * len(pairs)

@@ -14,7 +14,7 @@ from one_layer import tickets
 from one_layer.models import ModelConfig, initialize, recipes
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets import inspection
-from one_layer.tickets.inspection import Inspection, Matrix, Overlap, describe, inspect
+from one_layer.tickets.inspection import Inspection, Matrix, describe, inspect
 from tests.fuzz_tickets import assets
 
 CONFIG = ModelConfig(12, 6, d_model=6, ffn=12, heads=2, encoder_layers=2, decoder_layers=3, keep=0.3)
@@ -50,15 +50,15 @@ def test_a_matrix_has_the_numbers_of_its_bits(keep):
     np.testing.assert_allclose(found.bound, sum(entropy(p, 1 - p) for p in shares) * 35 / 8)
     ratios = [(sum(masks[one] & masks[other]), sum(masks[one] | masks[other])) for one, other in pairs]
     expected = [(shares[i] * shares[j], shares[i] + shares[j] - shares[i] * shares[j]) for i, j in pairs]
-    assert found.overlap.jaccard == pytest.approx(
+    assert found.overlap["jaccard"] == pytest.approx(
         np.mean([both / either if either else 1.0 for both, either in ratios])
     )
-    assert found.overlap.independent_jaccard == pytest.approx(np.mean([p / q if q else 1.0 for p, q in expected]))
-    assert found.overlap.used == pytest.approx(masks.any(axis=0).mean())
-    assert found.overlap.independent_used == pytest.approx(1 - math.prod(1 - shares))
+    assert found.overlap["independent_jaccard"] == pytest.approx(np.mean([p / q if q else 1.0 for p, q in expected]))
+    assert found.overlap["used"] == pytest.approx(masks.any(axis=0).mean())
+    assert found.overlap["independent_used"] == pytest.approx(1 - math.prod(1 - shares))
 
     signed = inspection._matrix("a", "b", (5, 7), {"mask": packed(masks), "sign": packed(signs)}, 9, shared=False)
-    assert signed.overlap is None
+    assert signed.overlap == {}
     bits = sum(entropy(p - minus, minus, 1 - p) for p, minus in zip(shares, signs.mean(axis=1), strict=True))
     np.testing.assert_allclose(signed.bound, bits * 35 / 8)
 
@@ -67,9 +67,9 @@ def test_one_mask_overlaps_none_and_a_matrix_may_have_no_mask():
     mask = np.arange(35) < 7
     for bits in (packed([mask]), packed([mask])[0]):
         found = inspection._matrix("a", "b", (5, 7), {"mask": bits}, 9, shared=True)
-        assert found.density == (0.2,) and found.overlap is None
+        assert found.density == (0.2,) and found.overlap == {}
     found = inspection._matrix("a", "b", (5, 7), {}, 0, shared=True)
-    assert (found.density, found.bound, found.overlap) == ((), 0, None)
+    assert (found.density, found.bound, found.overlap) == ((), 0, {})
 
 
 def test_layers_that_keep_as_much_are_written_once():
@@ -85,10 +85,10 @@ def test_layers_that_keep_as_much_are_written_once():
 
 
 def test_the_table_has_a_row_and_ten_columns_for_each_matrix():
-    overlap = Overlap(jaccard=0.11, used=0.22, independent_jaccard=0.33, independent_used=0.44)
+    overlap = {"jaccard": 0.11, "independent_jaccard": 0.33, "used": 0.22, "independent_used": 0.44}
     matrices = (
         Matrix("with", "x × 1", (5, 7), (0.2, 0.4), 1003, 1004.4, overlap),
-        Matrix("without", "stored", (5, 8), (), 0, 0.0, None),
+        Matrix("without", "stored", (5, 8), (), 0, 0.0, {}),
     )
     found = Inspection(ticket_of(CONFIG), matrices, total=10_000, arrays=2000, text=300)
     head, one, other = describe(found).split("\n")[3:6]
@@ -119,7 +119,7 @@ def test_a_ticket_has_the_matrices_densities_and_sizes_of_its_file(tmp_path):
             bits = ticket.masks[*module, "mask"]
             masks = np.unpackbits(bits.reshape(-1, bits.shape[-1]), axis=1, count=size, bitorder="little")
             np.testing.assert_allclose(matrix.density, masks.mean(axis=1))
-            assert matrix.stored == sizes[f"mask/{recipe.role}"] and matrix.overlap.used == masks.any(axis=0).mean()
+            assert matrix.stored == sizes[f"mask/{recipe.role}"] and matrix.overlap["used"] == masks.any(axis=0).mean()
 
 
 def test_sizes_are_those_of_the_file_not_of_what_this_program_would_write(tmp_path):
@@ -143,7 +143,7 @@ def test_sizes_are_those_of_the_file_not_of_what_this_program_would_write(tmp_pa
 def test_layers_of_their_own_weights_share_none(tmp_path):
     config = CONFIG.replace(weights="multi_layer", selection="threshold", threshold=0.01)
     found = inspected(tmp_path / "t", dataclasses.replace(ticket_of(config), checkpoint="average:3"))
-    assert all(matrix.density and matrix.overlap is None for matrix in found.matrices)
+    assert all(matrix.density and matrix.overlap == {} for matrix in found.matrices)
     head, selected, *_ = describe(found).split("\n")
     assert head.endswith("; seed 1, the average of checkpoints up to update 40 (average:3)")
     assert selected.startswith("masks by threshold, threshold 0.01; ")

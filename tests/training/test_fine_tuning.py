@@ -194,22 +194,24 @@ def test_a_run_that_does_not_fit_is_refused(tiny_run, changes, message):
         begun(tuned(tiny_run, changes))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"data.source_language": "en"},
-            r"data\.source_language is 'en', but the encoder of train\.init_from reads 'de'; give a run",
-        ),
-        (
-            {"data.labels": "from_train", "data.columns": "sentence,label", "data.store": "store"},
-            r"data\.store is 'store', but with data\.labels=from_train and train\.init_from no text is stored",
-        ),
-    ],
-)
-def test_a_classifier_that_does_not_fit_is_refused(tiny_run, text, changes, message):
+def test_a_classifier_of_another_language_is_refused(tiny_run, text):
+    message = r"data\.source_language is 'en', but the encoder of train\.init_from reads 'de'; give a run"
     with pytest.raises(UserError, match=message):
-        begun(classifier(tiny_run, text, changes))
+        begun(classifier(tiny_run, text, {"data.source_language": "en"}))
+
+
+def test_a_classifier_may_take_its_labels_from_its_training_text(tiny_run, text, tmp_path):
+    for file in text.iterdir():
+        named = file.read_text("utf-8").replace("\t0\n", "\tno\n").replace("\t1\n", "\tyes\n")
+        (tmp_path / file.name).write_text(named, "utf-8")
+    changes = {"data.columns": "sentence,label", "data.store": str(tmp_path / "store")}
+    found, listed = (
+        begun(classifier(tiny_run, tmp_path, {**changes, "data.labels": labels}))[1]
+        for labels in ("from_train", "no,yes")
+    )
+    assert found.vocabularies == listed.vocabularies
+    assert found.target_vocabulary.tokens[-2:] == ("no", "yes")
+    assert found.fingerprints() == listed.fingerprints()
 
 
 def test_other_bad_folders_are_refused(tiny_run, tmp_path):

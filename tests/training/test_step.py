@@ -16,7 +16,7 @@ from one_layer.models.trained import TrainedParts
 from one_layer.platform import compiling_for
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
-from one_layer.tasks.translation import Translation
+from one_layer.tasks.translation.task import Translation
 from one_layer.training.optimizer import OptimConfig, optimizer
 from one_layer.training.step import train_step
 from tests import mostly_slow

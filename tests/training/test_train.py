@@ -18,7 +18,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.tasks.translation import Translation
+from one_layer.tasks.translation.task import Translation
 from one_layer.training import meter
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train

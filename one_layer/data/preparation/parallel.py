@@ -33,24 +33,20 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
     if processes == 1:
         yield from map(function, items)
         return
+    context = multiprocessing.get_context("spawn")
     try:
-        yield from _in_processes(function, items, processes)
+        with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
+            waiting: deque[Future[Result]] = deque()
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > processes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UserError(
             f"one of {processes} processes was killed, probably because memory ran out; free some memory, or use fewer cores (taskset)"
         ) from None
-
-
-def _in_processes(function: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
-        waiting: deque[Future[Result]] = deque()
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > processes:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _end_with_parent() -> None:

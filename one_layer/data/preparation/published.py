@@ -86,16 +86,6 @@ def checksums(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
     return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths}
 
 
-def describe_files(paths: Iterable[Path]) -> dict[str, dict[str, int | str]]:
-    """Returns, for each file name, the number of lines (only "\\n" ends a line), the number of bytes and the SHA-256."""
-    found: dict[str, dict[str, int | str]] = {}
-    for path in paths:
-        with path.open("rb") as file:
-            lines = sum(1 for _ in file)
-        found |= {name: {"lines": lines, **facts} for name, facts in checksums([path]).items()}
-    return found
-
-
 def refuse_finished(folder: Path) -> None:
     """Raises: UserError for a folder with a manifest, which would not fit to the files of another preparation until its end."""
     if (folder / NAME).exists():
@@ -113,13 +103,17 @@ def write_pairs(folder: Path, name: str, languages: tuple[str, str], pairs: Iter
 
 
 def write_manifest(
-    folder: Path, archives: Mapping[str, Any], outputs: Iterable[Path], pairs: Mapping[str, int], **facts: Any
+    folder: Path, archives: Mapping[str, Any], outputs: Sequence[Path], pairs: Mapping[str, int], **facts: Any
 ) -> None:
     """Writes manifest.json into `folder`, and logs the numbers of `pairs`.
 
     `archives` are the `checksums` of the input, taken before it was read; `facts` holds the options and other results, ready for JSON.
     """
-    content = {**facts, "pairs": pairs, "archives": archives, "files": describe_files(outputs)}
+    files = checksums(outputs)
+    for path in outputs:
+        with path.open("rb") as file:
+            files[path.name]["lines"] = sum(1 for _ in file)  # only "\n" ends a line
+    content = {**facts, "pairs": pairs, "archives": archives, "files": files}
     content["tools"] = {"python": platform.python_version()} | {tool: metadata.version(tool) for tool in TOOLS}
     write_atomically(folder / NAME, json.dumps(content, indent=1) + "\n")
     log.info("%s: %s", folder, ", ".join(f"{name} {count:,}" for name, count in pairs.items()))

@@ -21,20 +21,9 @@ _CHUNK = 2_000  # pairs that a process handles at a time
 _FEW = {True: 10_000, False: 200_000}
 
 
-class Shown:
+def shown(lines: Iterable[str], phase: str, total: int | None = None) -> Iterator[str]:
     """Lines with a progress bar, which appears only if standard error is a terminal."""
-
-    def __init__(self, lines: Iterable[str], phase: str, total: int | None = None) -> None:
-        self._lines, self._phase, self._total = lines, phase, total
-
-    def __iter__(self) -> Iterator[str]:
-        yield from tqdm(self._lines, self._phase, self._total, unit=" lines", disable=None, leave=False)
-
-
-def count_lines(sides: Sides) -> tuple[int, int]:
-    """Counts the lines of both sides. This first pass finds unreadable text before hours of work."""
-    source, target = (sum(1 for _ in Shown(side, "reading")) for side in sides)
-    return source, target
+    yield from tqdm(lines, phase, total, unit=" lines", disable=None, leave=False)
 
 
 def words(sides: Sides, pairs: int, steps: Steps) -> tuple[Sides, Counter[str]]:

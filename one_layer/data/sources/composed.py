@@ -122,7 +122,7 @@ class Several(Source):
     def files(self, name: str) -> list[Path]:
         everywhere = name in (self.train, *self._config.parts_held_out)
         corpora = self._corpora if everywhere else [self._having(name)]
-        return [file for each in corpora for file in each.files(self._part(each, name))]
+        return [file for each in corpora for file in each.files(each.train if name == self.train else name)]
 
     def _having(self, name: str) -> Source:
         """The first corpus that can read files of this name: a table, or a pair of files. Raises: UserError as the first one does."""
@@ -131,9 +131,6 @@ class Several(Source):
                 each.files(name)
                 return each
         return self._corpora[0]
-
-    def _part(self, corpus: Source, name: str) -> str:
-        return corpus.train if name == self.train else name
 
 
 def repeated(counts: Sequence[int], shares: Sequence[float]) -> list[int]:

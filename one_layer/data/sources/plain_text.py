@@ -15,7 +15,7 @@ from one_layer.system.errors import UserError
 
 _PIECE = 1 << 20  # bytes read at once, and the most characters of a line
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
-_SHOWN = 20  # names of files
+_SHOWN = 4  # names of files
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,9 @@ class PlainText:
         after = b"".join(PlainText(self.files, place, place + _LONGEST_CHARACTER).pieces())
         return place + next((number for number, byte in enumerate(after) if byte & 0xC0 != 0x80), len(after))
 
-    @property
-    def names(self) -> str:
-        """The names of the files, for people."""
+    def __str__(self) -> str:
         shown, more = ", ".join(map(str, self.files[:_SHOWN])), len(self.files) - _SHOWN
         return f"{shown} and {more:,} more" if more > 0 else shown
-
-    def __str__(self) -> str:
-        more = f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
-        return f"{self.files[0]}{more}"
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

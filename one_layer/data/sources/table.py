@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -34,16 +35,15 @@ def table_kind(path: Path) -> str:
     return "json" if name.endswith(_JSON) else "csv" if name.endswith(".csv") else "tsv"
 
 
-def json_row(line: str) -> Any:
-    """What a line of JSON says. Raises: ValueError or RecursionError for what is no JSON, and for an object that has a name twice."""
-    return json.loads(line, object_pairs_hook=_each_once)
+def json_value(text: str) -> Any:
+    """What a JSON text says. Raises: ValueError or RecursionError for what is no JSON, and for an object that has a name twice."""
+    return json.loads(text, object_pairs_hook=_each_once)
 
 
 def _each_once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(entries)
     if len(found) < len(entries):
-        names = [name for name, _ in entries]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in entries).items() if count > 1)
         raise ValueError(f"it has {twice!r:.60} twice")
     return found
 
@@ -173,7 +173,7 @@ class Table:
             if not line.strip():
                 continue
             try:
-                record = json_row(line)
+                record = json_value(line)
             except (ValueError, RecursionError) as error:
                 raise self._error(number, f"{error}; each line needs a whole JSON object") from None
             if not isinstance(record, dict):

@@ -34,7 +34,26 @@ def words(line: str) -> str:
 @lru_cache(maxsize=8)
 def splitter(merges: str) -> Callable[[str], str]:
     """The function that splits the words of a line into pieces; `merges` is the text of a file of merges."""
-    return _Pieces(merges).split
+    from tokenizers import Tokenizer, models
+
+    # A pair that is there twice counts where it is first; the library would take the last place.
+    pairs = list(dict.fromkeys((left, right) for _, left, right in byte_level.pairs_of(merges, "the merges")))
+    symbols = dict.fromkeys(["", *(symbol for pair in pairs for symbol in (*pair, "".join(pair)))])
+    model = models.BPE({symbol: number for number, symbol in enumerate(symbols)}, pairs, unk_token="")
+    tokenizer, cache = Tokenizer(model), dict[str, str]()
+
+    def split(word: str) -> str:
+        if not word or word in _VALUES:
+            return word
+        # Characters that no merge has are unknown to the library, so that pieces are read off the word itself.
+        pieces = " ".join(word[first:end] for first, end in tokenizer.encode(word).offsets)
+        if len(cache) >= _CACHED_WORDS:
+            cache.clear()
+        if len(word) < _LONG:
+            cache[word] = pieces
+        return pieces
+
+    return lambda line: " ".join(cache.get(word) or split(word) for word in line.split(" "))
 
 
 def learn(counts: Mapping[str, int], merges: int) -> str:
@@ -46,31 +65,6 @@ def join(pieces: str) -> str:
     """The text of a line of pieces, also of SentencePiece's. Bytes that are not valid UTF-8 (a model may make them) become U+FFFD."""
     content = b"".join(_VALUES.get(piece) or piece.replace(SPACE, " ").encode() for piece in pieces.split(" "))
     return content.decode("utf-8", "replace").strip(" ")
-
-
-class _Pieces:
-    def __init__(self, merges: str) -> None:
-        from tokenizers import Tokenizer, models
-
-        # A pair that is there twice counts where it is first; the library would take the last place.
-        pairs = list(dict.fromkeys((left, right) for _, left, right in byte_level.pairs_of(merges, "the merges")))
-        symbols = dict.fromkeys(["", *(symbol for pair in pairs for symbol in (*pair, "".join(pair)))])
-        model = models.BPE({symbol: number for number, symbol in enumerate(symbols)}, pairs, unk_token="")
-        self._tokenizer, self._cache = Tokenizer(model), dict[str, str]()
-
-    def split(self, line: str) -> str:
-        return " ".join(self._cache.get(word) or self._word(word) for word in line.split(" "))
-
-    def _word(self, word: str) -> str:
-        if not word or word in _VALUES:
-            return word
-        # Characters that no merge has are unknown to the library, so that pieces are read off the word itself.
-        pieces = " ".join(word[first:end] for first, end in self._tokenizer.encode(word).offsets)
-        if len(self._cache) >= _CACHED_WORDS:
-            self._cache.clear()
-        if len(word) < _LONG:
-            self._cache[word] = pieces
-        return pieces
 
 
 @lru_cache(maxsize=1)

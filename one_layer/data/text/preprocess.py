@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from typing import Any, get_type_hints
 
 from one_layer.data.text import byte_level, metaspace, moses
-from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import code, without_inner_spaces
 from one_layer.system.errors import UserError
 
@@ -175,15 +174,6 @@ INVERSES: dict[str, Callable[[str], str]] = {
     "sentencepiece": metaspace.join,
 }
 _INVERSE = re.compile(rf"none|{MOSES}|({'|'.join(INVERSES)})(,{MOSES})?")
-
-
-def learn_bpe(lines: Iterable[str], merges: int) -> str:
-    """Learns BPE on tokenised `lines` and returns the text of a codes file with up to `merges` merges.
-
-    For joint codes, chain the lines of both languages. Learning stops early when no pair of symbols occurs twice.
-    Raises: UserError if nothing can be merged at all.
-    """
-    return learn_bpe_from_counts(count_words(lines), merges)
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:

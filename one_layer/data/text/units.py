@@ -93,11 +93,6 @@ class Pieces(Unit):
         return np.array([known.get(piece, UNK) for piece in byte_level.pieces(self._merges)], np.int32)
 
 
-def unit(name: str, vocabulary: Vocabulary, merges: str | None) -> Unit:
-    """The unit `bytes` or `bpe`, with its vocabulary and, for the second, the text of its merges.txt."""
-    return Pieces(vocabulary, merges or "") if name == "bpe" else Bytes(vocabulary)
-
-
 def vocabulary_of(merges: str | None) -> Vocabulary:
     """The vocabulary of the pieces of a merges.txt; without it, that of bytes."""
     return Vocabulary(SPECIALS + tuple(byte_level.pieces(merges or "")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32
 
-from one_layer.data.sources.table import json_row
+from one_layer.data.sources.table import json_value
 from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.text.lines import read_lines
 from one_layer.system.errors import UserError
@@ -31,15 +31,6 @@ def split_tokens(line: str) -> list[str]:
     return [token for token in line.split(" ") if token]
 
 
-def token_and_count(line: str) -> tuple[str, int] | None:
-    """What a line of a dictionary says, as fairseq reads it: the count is behind the last space, and may be negative. None for other lines.
-
-    A token may have spaces. No text has such a token, because spaces separate tokens, but it has an id.
-    """
-    token, _, count = line.rpartition(" ")
-    return (token, int(count)) if token.strip(" ") and re.fullmatch("[+-]?[0-9]{1,19}", count) else None
-
-
 @dataclass(frozen=True)
 class Vocabulary:
     """Tokens in the order of their ids; the first four are `<s> <pad> </s> <unk>`.
@@ -52,17 +43,10 @@ class Vocabulary:
     counts: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.tokens[: len(SPECIALS)] != SPECIALS:
-            raise UserError(
-                f"a vocabulary must begin with {' '.join(SPECIALS)}, not with {' '.join(self.tokens[:4])!r}"
-            )
+        assert self.tokens[: len(SPECIALS)] == SPECIALS and len(self.counts) in (0, len(self.tokens))
         if len(self._ids) != len(self.tokens):
             twice = [token for token, count in Counter(self.tokens).items() if count > 1]
             raise UserError(f"the vocabulary holds {twice[0]!r} more than once; every token must occur exactly once")
-        if self.counts and len(self.counts) != len(self.tokens):
-            raise UserError(
-                f"the vocabulary has {len(self.tokens)} tokens but {len(self.counts)} counts; give one count for each token"
-            )
 
     @staticmethod
     def build(lines: Iterable[str], always: Iterable[str] = ()) -> Vocabulary:
@@ -74,12 +58,8 @@ class Vocabulary:
         counter: Counter[str] = Counter()
         for line in lines:
             counter.update(split_tokens(line))
-        return Vocabulary.of_counts(counter, always)
-
-    @staticmethod
-    def of_counts(counts: Mapping[str, int], always: Iterable[str] = ()) -> Vocabulary:
-        """The vocabulary of tokens that were counted elsewhere, as `build` makes it."""
-        counter = {token: count for token, count in counts.items() if token not in SPECIALS}
+        for token in SPECIALS:
+            del counter[token]
         kept = sorted(counter.items(), key=lambda each: (-each[1], each[0]))
         if not counter:
             raise UserError(
@@ -161,11 +141,13 @@ class Vocabulary:
         for number, line in enumerate(lines, start=1):
             stated = line.rstrip() if fairseq else line
             entry = stated.removesuffix(_OVERWRITE) if fairseq else line
-            if (found := token_and_count(entry)) is None:
+            token, _, count = entry.rpartition(
+                " "
+            )  # as fairseq reads it: a token may have spaces, though no text has such a token
+            if not (token.strip(" ") and re.fullmatch("[+-]?[0-9]{1,19}", count)):
                 raise UserError(
                     f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a whole number)"
                 )
-            token, count = found
             here, before = len(tokens), places.get(token)
             if before is not None:
                 special = before < len(SPECIALS)
@@ -181,7 +163,7 @@ class Vocabulary:
                     tokens[before] = f"<overwritten:{before}>"
             places[token] = here
             tokens.append(token)
-            counts.append(count)
+            counts.append(int(count))
         return Vocabulary(tuple(tokens), tuple(counts))
 
     @cached_property
@@ -221,7 +203,7 @@ def read_ids(path: str | Path) -> dict[str, int]:
     and the token or the id.
     """
     try:
-        ids = json_row("\n".join(read_lines(path)))
+        ids = json_value("\n".join(read_lines(path)))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as JSON ({error}); copy it again") from None
     if not isinstance(ids, dict) or not all(type(number) is int and number >= 0 for number in ids.values()):
@@ -243,7 +225,7 @@ def read_vocabulary_json(path: str | Path) -> Vocabulary:
     """
     ids = read_ids(path)
     for token in ids:
-        if not _holdable(token):
+        if not token or any(letter in " \n" or "\ud800" <= letter <= "\udfff" for letter in token):
             raise UserError(
                 f"{path}: the token {token!r:.200} must not be empty, nor contain a space, a line end or a half of a surrogate pair"
             )
@@ -260,8 +242,3 @@ def read_vocabulary_json(path: str | Path) -> Vocabulary:
     if len(ordered) == len(SPECIALS):
         raise UserError(f"{path} holds only the four special tokens; give the vocab.json of a model")
     return Vocabulary(ordered)
-
-
-def _holdable(token: str) -> bool:
-    """Whether a line of tokens can contain the token: it has no space, no line end and no half of a surrogate pair."""
-    return bool(token) and not any(letter in " \n" or "\ud800" <= letter <= "\udfff" for letter in token)

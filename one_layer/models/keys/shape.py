@@ -89,13 +89,9 @@ class ShapeKeys:
             stack: expand(f"{stack}_layers", getattr(self, f"{stack}_layers"), self.main_letter) for stack in STACKS
         }
 
-    def pattern(self, stack: str) -> str:
-        """The letters of the layers of a stack."""
-        return self.strings[stack]
-
     def depth(self, stack: str) -> int:
         """The number of layers of the stack `encoder` or `decoder`."""
-        return len(self.pattern(stack))
+        return len(self.strings[stack])
 
     def check(self) -> None:
         """Raises: UserError, which names the key, for a value that no model has, and for values that do not fit together."""

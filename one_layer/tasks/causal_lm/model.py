@@ -29,7 +29,7 @@ from one_layer.data.text.units import Ids, Unit
 from one_layer.models import ModelConfig
 from one_layer.models.decoding import CausalDecoder
 from one_layer.system.errors import UserError, check_least, counted
-from one_layer.tasks.causal_lm.sampling import NOT_FINITE, Sampler, sample
+from one_layer.tasks.causal_lm.sampling import NOT_FINITE, sample
 from one_layer.tasks.losses import nll_program, summed
 from one_layer.tasks.model import TrainedModel, Variables, not_finite
 from one_layer.tasks.streams import Scorer, StreamTask, check_finite, perplexity
@@ -139,7 +139,6 @@ class CausalLanguageModel(TrainedModel):
     @cached_property
     def _sample(self) -> Any:
         settings, context, config = self.settings, self.data.block, self.config
-        sampler = Sampler(settings.temperature)
 
         def run(variables: Variables, tokens: Array, filled: Array, first: Array) -> Array:
             decoder = CausalDecoder(config, variables)
@@ -147,7 +146,8 @@ class CausalLanguageModel(TrainedModel):
             keys = jax.vmap(partial(jax.random.fold_in, key))(first + jnp.arange(len(tokens)))
             cache = decoder.start(len(tokens), context)
             step = partial(decoder.step, length=context)
-            return sample(step, cache, tokens, filled, filled + settings.sample_length, keys, context, sampler)
+            goal = filled + settings.sample_length
+            return sample(step, cache, tokens, filled, goal, keys, context, settings.temperature)
 
         return jax.jit(run)
 

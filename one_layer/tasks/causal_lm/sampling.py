@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,22 +14,18 @@ from one_layer.data.special_tokens import UNK
 
 Step = Callable[[Array, Array, Any], tuple[Array, Any]]  # (tokens, positions, cache) -> (logits, cache); all by row
 
-
 NOT_FINITE = -1  # in the place of a token
 
 
-class Sampler(NamedTuple):
-    """How a token is drawn: logits are divided by `temperature`; 0 takes the most probable token."""
+def drawn(logits: Float[Array, "vocab"], key: Array, temperature: float) -> Int[Array, ""]:
+    """A token that is not special; `NOT_FINITE` for logits of which one is not finite. Equal keys draw equal tokens.
 
-    temperature: float
-
-    def __call__(self, logits: Float[Array, "vocab"], key: Array) -> Int[Array, ""]:
-        """A token that is not special; `NOT_FINITE` for logits of which one is not finite. Equal keys draw equal tokens."""
-        finite = jnp.all(jnp.isfinite(logits))
-        logits = jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits)
-        if self.temperature == 0.0:
-            return jnp.where(finite, jnp.argmax(logits), NOT_FINITE)
-        return jnp.where(finite, jax.random.categorical(key, logits / self.temperature), NOT_FINITE)
+    Logits are divided by `temperature`; 0 takes the most probable token.
+    """
+    finite = jnp.all(jnp.isfinite(logits))
+    logits = jnp.where(jnp.arange(len(logits)) <= UNK, -jnp.inf, logits)
+    chosen = jax.random.categorical(key, logits / temperature) if temperature else jnp.argmax(logits)
+    return jnp.where(finite, chosen, NOT_FINITE)
 
 
 class _State(NamedTuple):
@@ -47,7 +44,7 @@ def sample(
     goal: Int[Array, "rows"],
     keys: Array,
     context: int,
-    sampler: Sampler,
+    temperature: float,
 ) -> Int[Array, "rows length"]:
     """Continues each row, whose first `filled` tokens are its prompt, until it has `goal` tokens.
 
@@ -62,10 +59,13 @@ def sample(
     def advance(state: _State) -> _State:
         place = jnp.minimum(state.first + state.position, tokens.shape[1] - 1)
         logits, cache = step(state.tokens[rows, place], state.position, state.cache)
-        drawn = jax.vmap(lambda *row: sampler(*row))(logits, jax.vmap(jax.random.fold_in)(keys, state.filled))
+        own_keys = jax.vmap(jax.random.fold_in)(keys, state.filled)
+        tokens_drawn = jax.vmap(partial(drawn, temperature=temperature))(logits, own_keys)
         new = (state.first + state.position + 1 == state.filled) & (state.filled < goal)
         at = jnp.minimum(state.filled, tokens.shape[1] - 1)
-        written = state.tokens.at[rows, at].set(jnp.where(new, drawn, state.tokens[rows, at]).astype(tokens.dtype))
+        written = state.tokens.at[rows, at].set(
+            jnp.where(new, tokens_drawn, state.tokens[rows, at]).astype(tokens.dtype)
+        )
         full = state.position + 1 == context
         first = jnp.where(full, state.first + context - context // 2, state.first)
         return _State(written, state.filled + new, first, jnp.where(full, 0, state.position + 1), cache)

@@ -83,12 +83,6 @@ class LabelledReader(ParallelReader):
     unit = "texts"
     longest = None  # `data.max_length` cuts them
 
-    def __init__(self, text_vocabulary: Vocabulary | None = None) -> None:
-        self._text_vocabulary = text_vocabulary
-
-    def given_vocabulary(self, config: DataConfig) -> Vocabulary | None:
-        return self._text_vocabulary or super().given_vocabulary(config)
-
     def open(self, config: DataConfig) -> Source:
         source = LabelledTexts(config)
         return HeldOut(source, config) if config.held_out else source
@@ -101,8 +95,12 @@ class LabelledReader(ParallelReader):
 
     def vocabularies(self, config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:
         texts = self.preprocessing(config, None)[0].texts(train[0])
-        labels = label_set(config).labels or labels_of(train[1], column_names(config.columns)[-1].isdecimal())
+        labels = label_set(config).labels or self.labels(config, train[1])
         return self.given_vocabulary(config) or self.built(config, texts), Vocabulary(SPECIALS + labels)
+
+    def labels(self, config: DataConfig, train: Iterable[str]) -> tuple[str, ...]:
+        """The labels of a training text. Raises: UserError as `labels_of` does."""
+        return labels_of(train, column_names(config.columns)[-1].isdecimal())
 
     def check_vocabularies(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
         known = " ".join(label_set(config).labels)

@@ -5,24 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float32, Int, Integer
+from jaxtyping import Float32, Int, Integer
 from tqdm import tqdm
 
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import UNK
-from one_layer.models import ModelConfig, build
+from one_layer.layers.trees import Variables
+from one_layer.models import ModelConfig
 from one_layer.models.sharding import Devices, fetch
 from one_layer.system.errors import check_least
+from one_layer.tasks.losses import log_p_program
 from one_layer.tasks.protocol import FEWEST, Paired
 
-Variables = dict[str, Any]
 Labels = Integer[np.ndarray, " examples"]
 LogP = Float32[np.ndarray, "texts labels"]
 
@@ -51,7 +48,7 @@ def label_probabilities(
     It is fastest if `variables` have their masks applied already (`prepared`).
     """
     found: dict[int, np.ndarray] = {}
-    devices, program = Devices.holding(variables), _program(model)
+    devices, program = Devices.holding(variables), log_p_program(model)
     buckets = min(settings.buckets, 1 + len(texts) // 100)
     with tqdm(total=len(texts), desc=title, unit="text", disable=None, leave=False) as bar:
         for batch in evaluation_batches(texts, None, settings.max_tokens, buckets):
@@ -61,17 +58,6 @@ def label_probabilities(
             found.update(zip(batch["index"][rows].tolist(), log_p, strict=True))
             bar.update(len(log_p))
     return np.stack([found[place] for place in range(len(texts))])
-
-
-@lru_cache(maxsize=8)  # a program is compiled once for each padded shape, and kept
-def _program(model: ModelConfig) -> Any:
-    network = build(model)
-
-    def log_p(variables: Variables, source: Array) -> Array:
-        logits: Any = network.apply(variables, source)
-        return jax.nn.log_softmax(jnp.asarray(logits))
-
-    return jax.jit(log_p)
 
 
 def accuracy(predicted: Labels, labels: Labels) -> float:

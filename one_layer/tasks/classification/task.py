@@ -56,7 +56,7 @@ class Classification(Task):
         return LabelledReader()
 
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
-        """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`."""
+        """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`, also of its training text."""
         theirs = source.assets.languages[0]  # a masked language model's is `text`, which stands for any language
         if (
             code(theirs) not in (code(data.source_language), NO_LANGUAGE)
@@ -66,17 +66,12 @@ class Classification(Task):
                 f"data.source_language is {data.source_language!r:.60}, but the encoder of train.init_from reads "
                 f"{theirs!r:.60}; give a run whose encoder reads the language of the texts"
             )
-        text, labels = source.assets.source_vocabulary, label_set(data).labels
-        if labels:
-            return loading.load(
-                data, (text, Vocabulary(SPECIALS + labels)), source.assets.codes, reader=LabelledReader()
-            )
-        if data.store:
-            raise UserError(
-                f"data.store is {data.store!r:.200}, but with data.labels={FROM_TRAIN} and train.init_from no text is stored; leave it "
-                "out, or list the labels"
-            )
-        return loading.load(data, codes=source.assets.codes, reader=LabelledReader(text))
+        reader, labels = self.reader(), label_set(data).labels
+        if not labels:
+            opened = reader.open(data)
+            labels = reader.labels(data, opened.read(opened.train)[1])
+        vocabularies = source.assets.source_vocabulary, Vocabulary(SPECIALS + labels)
+        return loading.load(data, vocabularies, source.assets.codes, reader)
 
     def paired(
         self, split: Split, systems: tuple[list[str], list[str]], assets: TextAssets, settings: LabellingSettings

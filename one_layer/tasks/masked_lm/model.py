@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
@@ -25,9 +24,9 @@ from one_layer.data.stream_corpus import stream, unit_of
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import MASK, Ids, Unit
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.models import ModelConfig, build
+from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError, check_least
-from one_layer.tasks.losses import Smoothing, label_smoothed_nll, nll_program, summed
+from one_layer.tasks.losses import Smoothing, label_smoothed_nll, log_p_program, nll_program, summed
 from one_layer.tasks.model import TrainedModel, Variables, not_finite
 from one_layer.tasks.protocol import Batch, Sums
 from one_layer.tasks.streams import Scorer, StreamTask, check_finite, perplexity
@@ -81,7 +80,7 @@ class MaskedLanguageModel(TrainedModel):
             wanted = np.zeros((len(batch["index"]), most), np.int32)
             for row, index in enumerate(rows):
                 wanted[row, : len(places[index])] = places[index]
-            log_p = np.asarray(self._log_p(self.prepared, batch["source"], wanted))
+            log_p = np.asarray(log_p_program(self.config)(self.prepared, batch["source"], wanted))
             for row, index in enumerate(rows):
                 found[full[index]] = [self._candidates(each) for each in log_p[row, : len(places[index])]]
         return found
@@ -124,16 +123,6 @@ class MaskedLanguageModel(TrainedModel):
                 "shorter line"
             )
         return np.array(ids, np.int32)
-
-    @cached_property
-    def _log_p(self) -> Any:
-        network = build(self.config)
-
-        def log_p(variables: Variables, source: Array, places: Array) -> Array:
-            logits: Any = network.apply(variables, source, places)
-            return jax.nn.log_softmax(logits)
-
-        return jax.jit(log_p)
 
     def _candidates(self, log_p: np.ndarray) -> list[Candidate]:
         """The most probable tokens that are text. Raises: UserError for outputs that are not finite."""

@@ -28,13 +28,12 @@ class Hypotheses(NamedTuple):
 
     `tokens` [batch, beam, length] end in eos, without the eos that is fed first, and are padded with 1. `lengths` [batch, beam]
     include the eos, and are 0 if there is no hypothesis. `scores` [batch, beam] are Σ log p / length^penalty in nats, -inf if there is
-    no hypothesis, and NaN if the logits of the sentence were not finite. `count` [batch] is the number of finished hypotheses.
+    no hypothesis, and NaN if the logits of the sentence were not finite.
     """
 
     tokens: Int[Array, "batch beam length"]
     lengths: Int[Array, "batch beam"]
     scores: Float[Array, "batch beam"]
-    count: Int[Array, "batch"]  # type: ignore[assignment]  # hides tuple.count, which is not needed here
 
 
 class _Beams(NamedTuple):
@@ -110,7 +109,7 @@ def beam_search(
     order = jnp.argsort(-end.finished.scores, axis=1, stable=True)
     found = jax.tree.map(lambda x: _take(x, order), end.finished)
     scores = jnp.where(end.broken[:, None], jnp.nan, found.scores)
-    return Hypotheses(found.tokens, _take(end.lengths, order), scores, end.done)
+    return Hypotheses(found.tokens, _take(end.lengths, order), scores)
 
 
 def _start(cache: Cache, batch: int, beam: int, max_length: int, active: Array | None) -> _State:
@@ -152,7 +151,9 @@ def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array
     extended = extended._replace(scores=extended.scores / length.astype(jnp.float32) ** length_penalty)
     done = jnp.minimum(state.done + jnp.sum(ends, axis=1, dtype=jnp.int32), beam)
     return state._replace(
-        finished=jax.tree.map(lambda x, old: jnp.where(_like(new, x), x, old), extended, state.finished),
+        finished=jax.tree.map(
+            lambda x, old: jnp.where(new.reshape(*new.shape, *[1] * (x.ndim - 2)), x, old), extended, state.finished
+        ),
         lengths=jnp.where(new, length, state.lengths),
         done=done,
         active=state.active & (done < beam),
@@ -183,7 +184,3 @@ def _extend(state: _State, chosen: Candidates) -> _Beams:
 
 def _take(x: Shaped[Array, "batch many *rest"], places: Int[Array, "batch some"]) -> Shaped[Array, "batch some *rest"]:
     return jnp.take_along_axis(x, places.reshape(*places.shape, *[1] * (x.ndim - 2)), axis=1)
-
-
-def _like(flags: Bool[Array, "batch beam"], x: Shaped[Array, "batch beam *rest"]) -> Bool[Array, "batch beam *ones"]:
-    return flags.reshape(*flags.shape, *[1] * (x.ndim - 2))

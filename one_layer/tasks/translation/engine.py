@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,15 @@ _ROWS = 32  # sentences of a batch, at most
 PRECISIONS = {"ctranslate2": "float32", "ctranslate2-int8": "int8"}  # of matrices, by the names of engines
 
 
-@dataclass(frozen=True)
-class Engine:
-    """CTranslate2 by its name, and what writes a model for it into a folder."""
+def opened(model: TrainedModel, engine: str, write: Writer) -> Search:
+    """The search of an engine with a model, which `write` writes into a folder that is deleted as soon as it is read."""
+    from ctranslate2 import Translator
 
-    name: str
-    write: Writer
-
-    def opened(self, model: TrainedModel) -> Search:
-        """The search with a model, whose folder is deleted as soon as it is read."""
-        precision = PRECISIONS[self.name]
-        with tempfile.TemporaryDirectory() as folder:
-            self.write(model, Path(folder), precision)
-            return Search(model.assets, model.settings, _translator(folder, precision))
+    precision = PRECISIONS[engine]
+    with tempfile.TemporaryDirectory() as folder:
+        write(model, Path(folder), precision)
+        threads = {"inter_threads": cores(), "intra_threads": 1, "max_queued_batches": -1}
+        return Search(model.assets, model.settings, Translator(folder, compute_type=precision, **threads))
 
 
 class Search:
@@ -93,9 +88,3 @@ class Search:
         if not np.isfinite(score):
             raise not_finite("translate")
         return np.array([*(self._ids[token] for token in tokens), EOS], np.int32)
-
-
-def _translator(folder: str, precision: str) -> Any:
-    from ctranslate2 import Translator
-
-    return Translator(folder, compute_type=precision, inter_threads=cores(), intra_threads=1, max_queued_batches=-1)

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from one_layer.data.search_batches import batches_for_search
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.layers.materializing import materialize
+from one_layer.layers.trees import Variables
 from one_layer.models import ModelConfig
 from one_layer.models.decoding import Decoder, reorder
 from one_layer.models.sharding import Devices, fetch
@@ -23,7 +24,6 @@ from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.tasks.work import search_work
 
-Variables = dict[str, Any]
 Ids = Int[np.ndarray, "_"]
 
 # A batch is searched until its last sentence has ended. On a CPU, more rows save less than they wait (docs/speed.md).

@@ -14,7 +14,7 @@ from typing import Any
 from one_layer.data.corpus import Split
 from one_layer.data.tokens import LONGEST, cut
 from one_layer.tasks.model import TrainedModel, Writer
-from one_layer.tasks.translation.engine import Engine, Search
+from one_layer.tasks.translation.engine import Search, opened
 from one_layer.tasks.translation.generate import Ids, translated
 
 log = logging.getLogger(__name__)
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 class TranslationModel(TrainedModel):
     """Translates by beam search with its settings. A program is compiled once for each padded shape, and kept.
 
-    With `engine`, CTranslate2 searches instead.
+    With an `engine`, CTranslate2 searches instead, in a folder that `writer` writes.
     """
 
-    engine: Engine | None = None
+    writer: Writer | None = None
 
     task = "translation"
     verb = "translate"
@@ -83,18 +83,14 @@ class TranslationModel(TrainedModel):
             log.info("  translation %.500s", plain[place])
         return scores, {"plain": plain, "tokenized": list(map(_one_line, target.join(subwords)))}
 
-    @property
-    def engine_name(self) -> str:
-        return self.engine.name if self.engine else ""
-
     def with_engine(self, name: str, write: Writer) -> TrainedModel:
-        return dataclasses.replace(self, engine=Engine(name, write))
+        return dataclasses.replace(self, engine=name, writer=write)
 
     @cached_property
     def opened(self) -> Search:
         """The search of the engine with this model."""
-        assert self.engine
-        return self.engine.opened(self)
+        assert self.writer
+        return opened(self, self.engine, self.writer)
 
     def _search(self, sentences: Sequence[Ids], title: str) -> list[Ids]:
         if self.engine:

@@ -24,7 +24,8 @@ from one_layer.data.loading import PARALLEL, load
 from one_layer.data.preparation import spill, streaming
 from one_layer.data.preparation.parallel import chunks, cores, in_order
 from one_layer.data.preparation.spill import Spill
-from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
+from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.system.errors import UserError
 from tests import ROOT
@@ -76,7 +77,7 @@ def at_once(config: DataConfig, pairs: list[tuple[str, str]]) -> tuple[list[Voca
     if not config.prepared:
         sides = [step.words(side) for step, side in zip(PARALLEL.preprocessing(config, None), sides, strict=True)]
         if config.bpe_merges:
-            codes = learn_bpe(chain(*sides), config.bpe_merges)
+            codes = learn_bpe_from_counts(count_words(chain(*sides)), config.bpe_merges)
         sides = [step.subwords(side) for step, side in zip(PARALLEL.preprocessing(config, codes), sides, strict=True)]
     joined = [sides[0] + sides[1]] * 2 if config.joined_vocabulary else sides
     vocabularies = [Vocabulary.build(side) for side in joined]

@@ -7,6 +7,7 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
+from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import (
     characters,
     code,
@@ -14,7 +15,7 @@ from one_layer.data.text.languages import (
     sacrebleu_tokenizer,
     without_inner_spaces,
 )
-from one_layer.data.text.preprocess import Preprocessing, learn_bpe
+from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings
@@ -35,7 +36,7 @@ def preprocessing(language: str, codes: str | None = None) -> Preprocessing:
 @pytest.mark.parametrize("language", TEXTS)
 def test_text_comes_back_as_it_was(language: str) -> None:
     texts = TEXTS[language]
-    codes = learn_bpe(preprocessing(language).words(texts), 3)
+    codes = learn_bpe_from_counts(count_words(preprocessing(language).words(texts)), 3)
     step = preprocessing(language, codes)
     expected = [without_inner_spaces(text) for text in texts]
     assert step.undo(step.apply(texts)) == expected

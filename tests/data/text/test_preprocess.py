@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import Preprocessing, check_codes, count_words, join_bpe, learn_bpe
+from one_layer.data.text.preprocess import Preprocessing, check_codes, count_words, join_bpe
 from one_layer.data.text.vocabulary import split_tokens
 from one_layer.system.errors import UserError
 
@@ -100,7 +100,7 @@ def test_join_bpe() -> None:
 @given(st.lists(ODD_TEXT, min_size=1, max_size=6), st.integers(1, 30))
 def test_learned_codes_are_valid_and_their_splits_can_be_joined(lines: list[str], merges: int) -> None:
     try:
-        codes = learn_bpe(lines * 2, merges)
+        codes = learn_bpe_from_counts(count_words(lines * 2), merges)
     except UserError:
         return
     check_codes(codes)
@@ -113,11 +113,11 @@ def test_learned_codes_are_valid_and_their_splits_can_be_joined(lines: list[str]
 
 def test_impossible_learning_is_refused() -> None:
     with pytest.raises(UserError, match="0 BPE merges"):
-        learn_bpe(["low low"], 0)
+        learn_bpe_from_counts(count_words(["low low"]), 0)
     with pytest.raises(UserError, match="two or more letters"):
-        learn_bpe(["a b", ""], 5)
+        learn_bpe_from_counts(count_words(["a b", ""]), 5)
     with pytest.raises(UserError, match="occurs twice"):
-        learn_bpe(["ab cd"], 5)
+        learn_bpe_from_counts(count_words(["ab cd"]), 5)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_merges_equal_those_of_subword_nmt(words: list[str], merges: int) -> Non
 
 def test_merges_on_real_text_equal_those_of_subword_nmt(shared: Path) -> None:
     lines = read_lines(shared / "data/iwslt14/train_sample4600.tok.de")[::6]
-    assert learn_bpe(lines, 300) == subword_nmt(lines, 300)
+    assert learn_bpe_from_counts(count_words(lines), 300) == subword_nmt(lines, 300)
 
 
 def test_a_word_counts_as_often_as_it_occurs() -> None:

@@ -275,7 +275,7 @@ def test_cut_texts_are_counted_in_every_part(sets):
     [
         ({"task": "translation"}, "model.decoder_layers is 0; a translation model needs at least 1"),
         ({"task": "translation", "model.decoder_layers": 1}, "task=translation, but data.source='labelled'"),
-        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has only an encoder: give 0"),
+        ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has no decoder: give 0"),
         (
             {"train.select": "f1"},
             "train.select is 'f1', but the validation set is measured by nll and accuracy",

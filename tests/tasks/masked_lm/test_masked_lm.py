@@ -116,7 +116,7 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
             r"data\.block is 16, but model\.max_positions is 8; give a table with more positions",
         ),
         ({"data.block": 2}, r"data\.block is 2; a masked language model needs at least 3"),
-        ({"model.decoder_layers": 1}, r"model\.decoder_layers is 1; a masked language model has only an encoder"),
+        ({"model.decoder_layers": 1}, r"model\.decoder_layers is 1; a masked language model has no decoder: give 0"),
         ({"train.select": "bleu"}, r"is 'bleu', but the validation set is measured by nll and accuracy"),
     ],
 )

@@ -19,7 +19,8 @@ from one_layer.importers.ctranslate2 import searching
 from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.translation import engine as engines
-from one_layer.tasks.translation.engine import Engine, Search
+from one_layer.tasks.translation import model as translation_model
+from one_layer.tasks.translation.engine import Search
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import ROOT
 from tests.tiny_tickets import TINY, ticket_of
@@ -131,13 +132,14 @@ def test_the_engine_searches_in_the_place_of_this_program(tmp_path, monkeypatch)
     """Also for a copy with other masks, which is another model to it."""
     monkeypatch.setattr(ctranslate2, "import_package", lambda option: None)
     model, asked = searching(restored(tmp_path), "ctranslate2-int8"), []
-    monkeypatch.setattr(Engine, "opened", lambda engine, model: asked.append(model) or search(Reversing()))
+    opened = lambda model, engine, write: asked.append(model) or search(Reversing())  # noqa: E731
+    monkeypatch.setattr(translation_model, "opened", opened)
     role = next(iter(model.masks))
     other = model.with_masks({role: 1 - model.masks[role]})
     for each in (model, other, model):
         each.lines_of_tokens(["a b"])
     assert asked == [model, other]
-    assert other.engine_name == "ctranslate2-int8"
+    assert other.engine == "ctranslate2-int8"
 
 
 @pytest.mark.slow
