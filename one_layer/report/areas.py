@@ -90,22 +90,20 @@ def _records(record: Record, score: str, axis: str) -> bool:
 def table(each: Areas, points: Iterable[Point]) -> Table:
     """A table with a row for each model, the best first, and two columns for each axis, where something is saved on it.
 
-    A run that is in none of `points` has a row of its own.
+    There is an axis. A run that is in none of `points` has a row of its own.
     """
-    models = _models(each, points)
-    best = [one.best() for one in next(iter(each.curves.values()), [])]
-    if best:
-        merits = {row: merit(each.score, statistics.fmean(best[place] for place in models[row][1])) for row in models}
-        models = {row: models[row] for row in sorted(models, key=merits.__getitem__, reverse=True)}
-    dense = [row for row, (point, _) in models.items() if best and point and point.fully_weighted]
+    found = _models(each, points)
+    best = [one.best() for one in next(iter(each.curves.values()))]
+    merits = {row: merit(each.score, statistics.fmean(best[place] for place in found[row][1])) for row in found}
+    models = {row: found[row] for row in sorted(found, key=merits.__getitem__, reverse=True)}
+    dense = [row for row, (point, _) in models.items() if point and point.fully_weighted]
     baseline = dense[0] if dense else ""
     seeds = {each.records[place].seed: place for place in models[baseline][1]} if dense else {}
     pairs = {place: seeds[record.seed] for place, record in enumerate(each.records) if record.seed in seeds}
     rows = {row: places for row, (_, places) in models.items()}
 
-    columns = {"model": list(rows)}
-    if best:
-        columns[f"best {each.score}"] = [_mean([best[place] for place in places]) for places in rows.values()]
+    best_of = [_mean([best[place] for place in places]) for places in rows.values()]
+    columns = {"model": list(rows), f"best {each.score}": best_of}
     saves = False
     for axis, until in each.until.items():
         means = [[each.means[axis][place] for place in places] for places in rows.values()]

@@ -46,7 +46,7 @@ def scores(first: Record, second: Record) -> Table:
     rows = [
         [
             scored.bench.title,
-            ", ".join(filter(None, [scored.checkpoint, scored.layers, scored.more])),
+            ", ".join(filter(None, [scored.checkpoint, scored.more])),
             *_three([values[name] for name in names], scored.bench.measure),
         ]
         for scored, values in both.items()

@@ -86,9 +86,9 @@ def labelled(points: Sequence[Point], names: Mapping[Setting, Label]) -> list[Po
         usual = (_usual(searches[point.bench]) or "").split(", ")
         own = point.scored.search.split(", ")
         search = [part for part in own if part not in usual and not all(part in each for each in known)]
-        file = [_variant(point.scored.checkpoint), point.scored.layers]
         label = names[point.setting]
-        named.append(replace(point, label=" ".join(filter(None, [*label, *file, *search])), model=label.model))
+        parts = [*label, _variant(point.scored.checkpoint), *search]
+        named.append(replace(point, label=" ".join(filter(None, parts)), model=label.model))
     return named
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from one_layer.report import texts
 from one_layer.report.labels import labelled, labels
 from one_layer.report.naming import MEASURES
-from one_layer.report.point import Bench, Point, Scored, Setting, layers_that_stay
+from one_layer.report.point import Bench, Point, Scored, Setting
 from one_layer.report.reading import Record
 from one_layer.runs.records import LATER, PLACES_OF_TEXT, changes_scores
 
@@ -137,9 +137,7 @@ def _scores(record: Record) -> list[tuple[Scored, float]]:
             values = {"checkpoint": "best", **_own_search(record), **values}
         content = texts.content(record, test, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append(
-            (Scored(bench, values["checkpoint"], layers_that_stay(values), _search(values)), float(values[measure]))
-        )
+        found.append((Scored(bench, values["checkpoint"], _search(values)), float(values[measure])))
     return found
 
 

@@ -190,7 +190,9 @@ def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
         words = [*words, f"--workdir={name}"]  # outside a sweep, a run's result does not say where it lies
     # The run may have gone on since.
     metrics = [line for line in _metrics(paths.metrics_file) if line["step"] <= result.get("steps", math.inf)]
-    evaluations = [_dated(_evaluation(path), result, metrics) for path in sorted(folder.glob("evaluation-*.json"))]
+    found = map(_evaluation, sorted(folder.glob("evaluation-*.json")))
+    # Earlier versions could leave some layers out; such scores are not those of the model.
+    evaluations = [_dated(each, result, metrics) for each in found if not each.get("layers")]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     texts = result.get("data", began.get("text", {}))

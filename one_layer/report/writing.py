@@ -117,7 +117,6 @@ def _cells(point: Point) -> dict[str, Any]:
         "model": point.label,
         "description": point.description,
         "checkpoint": point.scored.checkpoint,
-        "layers": point.scored.layers,
         "search": point.scored.search,
         "training_text": point.records[0].texts.get("train", ""),
         "mean": point.mean,
