@@ -23,8 +23,6 @@ from typing import Any
 import numpy as np
 
 AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis: its name in metrics.jsonl
-# The main score of a run is the first of these that it has.
-MAIN_SCORES = ("bleu_tokenized", "bleu_sacre", "accuracy", "matthews", "nll")
 # Of every other score, more is better. Runs up to version 0.7.0 may have bits of characters.
 LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")
 
