@@ -108,18 +108,13 @@ def ended(command: Callable[[], None]) -> None:
         goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
         print(f"interrupted{goes_on}", file=sys.stderr)
         os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
-    except BrokenPipeError:
-        exit_unread()
+    except BrokenPipeError:  # nobody reads the output any more, for instance in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush does not fail too
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if (mistake := of_a_file(error)) is None:
             raise
         sys.exit(say(mistake))
-
-
-def exit_unread() -> NoReturn:
-    """Ends the program after nobody reads its output any more, for instance in `| head`, with the exit code that shells expect."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush does not fail too
-    sys.exit(128 + signal.SIGPIPE)
 
 
 def say(error: BaseException) -> int | None:
