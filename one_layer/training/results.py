@@ -117,10 +117,10 @@ def _ticket(best: TrainedModel, folder: RunFolder) -> tuple[dict[str, int], list
     return {"ticket_file": size}, inspection.masks(inspection.inspect(folder.ticket_file))
 
 
-def _examples(split: Split, hypotheses: list[str], count: int = 3) -> list[dict[str, str]]:
-    """A few lines from the whole length of a split, with what the model made of them."""
+def _examples(split: Split, hypotheses: list[str]) -> list[dict[str, str]]:
+    """Three lines from the whole length of a split, with what the model made of them."""
     references = split.reference_detokenized or split.reference
-    places = range(0, len(hypotheses), max(1, -(-len(hypotheses) // count)))
+    places = range(0, len(hypotheses), max(1, -(-len(hypotheses) // 3)))
     return [
         {"source": split.source_text[place], "reference": references[place], "hypothesis": hypotheses[place]}
         for place in places
