@@ -112,7 +112,7 @@ class Record:
 def read_runs(pattern: str) -> list[Record]:
     """The runs in the folders that `pattern` matches, sorted by folder, and those that their sweeps lack.
 
-    A folder of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
+    A folder of runs or of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
     A run that is there twice is read once, and the log says so. Raises: UserError if no run is found, or for a damaged file.
     """
     if not (records := found_runs(pattern)):
@@ -144,8 +144,12 @@ def _once(records: Iterable[Record]) -> Iterator[Record]:
 def _in_place(place: Place) -> list[Record]:
     """The runs in the folders of a place, and those that their sweeps lack. Raises: UserError for a damaged file."""
     pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
-    there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))
-    matched = [Path(path) for path in there]
+    folder = Path(pattern)
+    if folder.is_dir():
+        holds = _holds_anything(folder) or (folder / SWEEP_FILE).is_file()
+        matched = [folder] if holds else sorted(folder.iterdir())
+    else:
+        matched = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
     folders = {path for path in matched if _holds_anything(path)}
     folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}
