@@ -227,8 +227,6 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
         least = max(_LEAST * abs(seen.other), 2 * seen.deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {found.until[axis]:.4g}"
-        claim, names = (
-            f"reservoirs have a better area under the convergence curve by {word}",
-            f"{one.label} and {other.label}",
-        )
+        claim = f"reservoirs have a better area under the convergence curve by {word}"
+        names = f"{one.label} and {other.label}"
         yield Judged("B", claim, names, verdict, shown, measured(runs, measure)).if_enough([one, other])

@@ -134,15 +134,12 @@ def _scores(record: Record) -> list[tuple[Scored, float]]:
         if measure is None:
             continue
         if "checkpoint" not in values:  # a result is of the best one, found by the run's own search
-            values = {"checkpoint": "best", **_own_search(record), **values}
+            own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
+            values = {"checkpoint": "best", **own, **values}
         content = texts.content(record, test, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
         found.append((Scored(bench, values["checkpoint"], _search(values)), float(values[measure])))
     return found
-
-
-def _own_search(record: Record) -> dict[str, Any]:
-    return {name: record.get(f"evaluation.{name}") for name in _SEARCH}
 
 
 def _search(values: dict[str, Any]) -> str:
