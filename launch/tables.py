@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -208,7 +207,11 @@ def crossing() -> str:
     def down(nll: float) -> float:
         return 130 - nll * 700
 
-    body = [_line(60, down(0), 540, down(0), "#888")]
+    body = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 236" font-family="sans-serif" font-size="12">',
+        '<rect width="600" height="236" fill="#fff"/>',
+        f'<line x1="60" y1="{down(0):.1f}" x2="540" y2="{down(0):.1f}" stroke="#888"/>',
+    ]
     for nll in (-0.1, -0.05, 0.0, 0.05, 0.1, 0.15):
         body.append(_text(54, down(nll) + 4, f"{nll:+.2f}" if nll else "0", "end"))
     body += [_text(across(step), 226, f"{step:,}", "middle") for step in range(2000, 12_001, 2000)]
@@ -220,18 +223,7 @@ def crossing() -> str:
     body.append(
         _text(60, 16, "valid nll of signs less that of the dense model, by update; below 0 signs are better", "start")
     )
-    return "\n".join(_framed(body)) + "\n"
-
-
-def _framed(body: list[str]) -> Iterator[str]:
-    yield '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 236" font-family="sans-serif" font-size="12">'
-    yield '<rect width="600" height="236" fill="#fff"/>'
-    yield from body
-    yield "</svg>"
-
-
-def _line(x: float, y: float, to_x: float, to_y: float, colour: str) -> str:
-    return f'<line x1="{x}" y1="{y:.1f}" x2="{to_x}" y2="{to_y:.1f}" stroke="{colour}"/>'
+    return "\n".join([*body, "</svg>\n"])
 
 
 def _text(x: float, y: float, words: str, anchor: str, colour: str = "#333") -> str:
