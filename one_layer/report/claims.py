@@ -50,10 +50,7 @@ _BEST_KEEPS = {
 _NEAR = 0.2  # keeps up to this one are near 0
 _LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
 _BACKSKIP = "train.backskip"
-_OF_RESERVOIRS = (
-    *("model.encoder_layers", "model.decoder_layers", _BACKSKIP),
-    *(f"model.reservoir{part}" for part in ("", "_conv", "_width", "_direction")),
-)
+_OF_RESERVOIRS = ("model.encoder_layers", "model.decoder_layers", "model.reservoir", _BACKSKIP)
 
 
 def _named(name: Callable[[Config], str], one: str, other: str) -> Callable[[Config, Config], bool]:

@@ -122,7 +122,7 @@ def initialisation(config: Config) -> str:
     """The scheme of the random weights, and what differs from its preset."""
     preset = config.get("model.init_preset") or "paper"
     reference = preset == "reference"
-    usual = {"attention": "xavier" if reference else "scheme", "embedding": "", "qk_gain": 1.0}
+    usual = {"attention": "xavier" if reference else "scheme", "embedding": ""}
     found = [str(config.get("model.init_scheme", "")), preset * reference]
     for part, value in usual.items():
         own = config.get(f"model.init_{part}") or value
@@ -136,7 +136,7 @@ def initialisation(config: Config) -> str:
 WEIGHTS = ("model.weights", "model.sharing")
 EMBEDDINGS = ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary")))
 SHAPE = tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "reservoir"))
-_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset", "qk_gain")
+_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset")
 INITIALISATION = (*(f"model.init_{part}" for part in _OF_INITIALISATION), "model.scale_by_keep")
 
 
