@@ -118,12 +118,6 @@ class Scores(NamedTuple):
         ]
 
 
-def scores_of(address: str) -> Scores:
-    """The run that a name in a table stands for. Raises: KeyError if it is not stored."""
-    collection, run, checkpoint = parts(address)
-    return Scores(address, stored(collection)[run], checkpoint)
-
-
 def parts(address: str) -> tuple[str, str, str]:
     """The collection, the run and the checkpoint of an address."""
     path, _, checkpoint = address.partition("@")
@@ -136,14 +130,17 @@ def parts(address: str) -> tuple[str, str, str]:
 
 
 def runs_of(cell: str) -> tuple[list[Scores], list[Scores]]:
-    """The runs that a cell names, and those that they are compared with."""
+    """The runs that a cell names, and those that they are compared with. Raises: KeyError if one is not stored."""
     first, *rest = re.findall(r"`([^`]+)`", cell)
     collection, run, checkpoint = parts(first)
     seeds = ["", *(name for name in rest if name[0] in "_,")]
     others = [name for name in rest if name[0] not in "_,"]
     assert len(others) == (1 if " against " in cell else 0), cell
-    end = f"@{checkpoint}" if checkpoint else ""
-    each = [[scores_of(f"{collection}/{name}{seed}{end}") for seed in seeds] for name in (run, *others)]
+    runs = stored(collection)
+    each = [
+        [Scores(f"{collection}/{name}{seed}", runs[f"{name}{seed}"], checkpoint) for seed in seeds]
+        for name in (run, *others)
+    ]
     return each[0], each[1] if others else []
 
 
@@ -186,12 +183,9 @@ def page(text: str) -> str:
 
 def _curve(pairs: list[tuple[str, str]]) -> list[tuple[int, float]]:
     """(update, the mean difference of the validation nll) of pairs of runs of `gpu/multi30k_best`."""
+    runs = stored("gpu/multi30k_best")
     curves = [
-        [
-            {line["step"]: line["valid/nll"] for line in scores_of(f"gpu/multi30k_best/{name}").record.evaluated("nll")}
-            for name in pair
-        ]
-        for pair in pairs
+        [{line["step"]: line["valid/nll"] for line in runs[name].evaluated("nll")} for name in pair] for pair in pairs
     ]
     return [(step, statistics.mean(one[step] - other[step] for one, other in curves)) for step in curves[0][0]]
 
