@@ -32,18 +32,8 @@ def set_up() -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
             handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
-    _quieten()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
-
-
-def _quieten() -> None:
-    """Leaves out JAX's search for devices, and what Orbax logs: what it closes, warnings about intended settings, and errors that it
-    raises too. asyncio reports the same errors once more, at a random time.
-    """
-    logging.getLogger("jax").setLevel(logging.WARNING)
-    for library in ("absl", "asyncio"):
-        logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
@@ -59,7 +49,11 @@ def run(main: Callable[[], int | None]) -> None:
     Words of the command line may begin in the home folder (~/), and name the project's configs as in a clone of the repository.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    _quieten()
+    logging.getLogger("jax").setLevel(logging.WARNING)  # without its search for devices
+    # What Orbax logs: what it closes, warnings about intended settings, and errors that it raises too. asyncio reports the same errors
+    # once more, at a random time.
+    for library in ("absl", "asyncio"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     config_files.make_importable()
 
     def whole() -> None:

@@ -127,9 +127,10 @@ def _decides(name: str, record: Record) -> bool:
 
 
 def _scores(record: Record) -> list[tuple[Scored, float]]:
-    """Every score of a run."""
+    """Every score of a run, those of its result and those of its evaluations."""
+    tests = [*record.result.get("test", {}).items(), *((str(each["split"]), each) for each in record.evaluations)]
     found = []
-    for test, values in texts.tests(record):
+    for test, values in tests:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue

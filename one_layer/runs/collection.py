@@ -55,10 +55,8 @@ def opened(pattern: str) -> Iterator[list[Place]]:
 
     Raises: UserError for a collection that is damaged, or is none.
     """
-    file, _, inner = (
-        pattern.partition(f"{SUFFIX}/") if f"{SUFFIX}/" in pattern else (pattern.removesuffix(SUFFIX), "", "")
-    )
-    files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if pattern != file else []
+    file, suffix, inner = f"{pattern}/".partition(f"{SUFFIX}/")
+    files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if suffix else []
     if not files:
         yield [Place(pattern)]
         return
