@@ -3,15 +3,15 @@
 from ml_collections import ConfigDict
 
 from configs import common, paper
-from configs.sweeps import Sweep, vary
+from configs.sweeps import vary
 
 # name: (d_model, ffn, heads, layers). `base` and `large` are RoBERTa's (Liu et al. 2019, arXiv 1907.11692, section 3.1 and appendix A);
 # `cpu` is small enough to train on a CPU.
 ENCODERS = {"base": (768, 3072, 12, 12), "large": (1024, 4096, 16, 24), "cpu": (128, 256, 4, 3)}
 # The same shapes, but the whole encoder comes from an imported RoBERTa (main.py import_roberta).
 WHOLE = {f"roberta_{size}": ENCODERS[size] for size in ("base", "large")}
-FIGURE = ("one_layer_base", "one_layer_large", "dense_base")
-SEEDS = (1,)
+# A task's figure: the one-layer models of both sizes at every keep, and the dense encoder.
+FIGURE = paper.figure(vary("config", "one_layer_base", "one_layer_large", "dense_base"), seeds=(1,))
 
 
 def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
@@ -40,11 +40,6 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
     else:
         _roberta(config, f"pretrained/roberta-{size}")
     return config
-
-
-def figure() -> Sweep:
-    """Returns the runs of a task's figure: the one-layer models of both sizes at every keep, and the dense encoder."""
-    return paper.figure(vary("config", *FIGURE), SEEDS)
 
 
 def _from_nothing(config: ConfigDict) -> None:

@@ -12,7 +12,7 @@ from configs import classification
 from configs.sweeps import choice
 
 EPOCHS = 10
-SWEEPS = {"figure7": classification.figure()}
+SWEEPS = {"figure7": classification.FIGURE}
 
 
 def get_config(arg: str = "one_layer_base") -> ConfigDict:

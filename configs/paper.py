@@ -1,4 +1,4 @@
-"""Arguments that name a row of paper A (arXiv 2109.03939), its figures as sweeps, and the controls; most configs share parts of it."""
+"""Arguments that name a row of paper A (arXiv 2109.03939); and its figures as sweeps. Most configs share parts of it."""
 
 from collections.abc import Collection, Iterable
 
@@ -24,21 +24,6 @@ PRETRAINED = {
     "wide": {"embedding_source": "run", "embedding_path": "runs/dense_wide"},
     "wider": {"embedding_path": "pretrained/wider/model.pt"},
 }
-# What masks are worth: the same model with random masks of the same density, and without masks. Embeddings trained beside them show
-# what a random network alone can do with them. Where nothing is trained, one update is enough, and the warm-up is as short.
-_CONTROLS: Sweep = [
-    {},
-    {
-        "optim.lr": 0.0,
-        "optim.warmup": 1,
-        "train.updates": 1,
-        "train.epochs": 0,
-        "train.evaluate_every": 0,
-    },
-    {"model.embedding": "trained"},
-    {"model.embedding": "trained", "optim.freeze": "masks"},
-    {"model.embedding": "trained", "model.keep": 1.0},
-]
 KEEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # the figures' points were never published as numbers
 
 
@@ -92,8 +77,3 @@ def figure(models: Sweep, seeds: Iterable[int]) -> Sweep:
 def _keeps(model: Overrides) -> Sweep:
     # A dense model has no masks, so nine keeps would be the same training nine times.
     return [model] if model["config"].startswith("dense") else product([model], vary("model.keep", *KEEPS))
-
-
-def controls(one: Overrides, dense: Sweep, seeds: Iterable[int]) -> Sweep:
-    """The controls of the one-layer model `one`, and beside them the models `dense`, for every seed."""
-    return product([*product([one], _CONTROLS), *dense], vary("seed", *seeds))

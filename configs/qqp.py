@@ -29,7 +29,7 @@ from configs import classification
 from configs.sweeps import choice
 
 EPOCHS = 10
-SWEEPS = {"figure6": classification.figure()}
+SWEEPS = {"figure6": classification.FIGURE}
 
 
 def get_config(arg: str = "one_layer_base") -> ConfigDict:

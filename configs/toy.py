@@ -39,6 +39,21 @@ OF_TICKET_BYTES = [
     DENSE | {"model.d_model": 40, "model.ffn": 64, "optim.lr": 1.28e-2},
     DENSE | {"model.d_model": 56, "model.ffn": 80, "optim.lr": 9.1e-3},
 ]
+# What masks are worth: the same model with random masks of the same density, and without masks. Embeddings trained beside them show
+# what a random network alone can do with them. Where nothing is trained, one update is enough, and the warm-up is as short.
+CONTROLS: Sweep = [
+    {},
+    {
+        "optim.lr": 0.0,
+        "optim.warmup": 1,
+        "train.updates": 1,
+        "train.epochs": 0,
+        "train.evaluate_every": 0,
+    },
+    {"model.embedding": "trained"},
+    {"model.embedding": "trained", "optim.freeze": "masks"},
+    {"model.embedding": "trained", "model.keep": 1.0},
+]
 FIGURES = {
     "figure2": [ONE, MANY, DENSE],
     "figure3": [ONE, ONE | PRETRAINED, ONE | PRETRAINED | FROZEN, DENSE],
@@ -47,7 +62,7 @@ FIGURES = {
 }
 SWEEPS = {name: paper.figure(models, SEEDS) for name, models in FIGURES.items()}
 SWEEPS["figures"] = chain(*SWEEPS.values())  # runs that several figures need are trained once
-SWEEPS["controls"] = paper.controls(ONE, [DENSE, *OF_TICKET_BYTES], SEEDS)
+SWEEPS["controls"] = product([*product([ONE], CONTROLS), DENSE, *OF_TICKET_BYTES], vary("seed", *SEEDS))
 SWEEPS["short"] = product([ONE], vary("model.keep", 0.1, 0.5, 0.7, 0.9), vary("seed", *SEEDS))  # to try a sweep
 SWEEPS["table1"] = chain(
     [DENSE | WIDE],

@@ -49,12 +49,11 @@ BENCHMARKS = {
     "data": data,
     "startup": startup,
 }
-_ABOUT = ("benchmark", "size", "device", "jax", "jaxlib", "python", "cpus", "xla_flags", "commit")
 
 
 def _print(result: dict[str, Any]) -> None:
     """Prints one table of the single values, and one table for each list of rows."""
-    measured = flatten({name: value for name, value in result.items() if name not in _ABOUT})
+    measured = flatten(result)
     lists = {name: value for name, value in measured.items() if isinstance(value, list) and isinstance(value[0], dict)}
     once = {name: value for name, value in measured.items() if name not in lists}
     for rows in ([once] if once else [], *lists.values()):
@@ -90,11 +89,11 @@ def main() -> None:
         "commit": commit(),
     }
     more = {"peer": arguments.peer} if arguments.peer else {}
-    result = {**about, **BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick, **more)}
+    result = BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick, **more)
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         with arguments.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
+            file.write(json.dumps({**about, **result}) + "\n")
     _print(result)
 
 

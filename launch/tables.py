@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,12 +118,6 @@ class Scores(NamedTuple):
         ]
 
 
-def scores_of(address: str) -> Scores:
-    """The run that a name in a table stands for. Raises: KeyError if it is not stored."""
-    collection, run, checkpoint = parts(address)
-    return Scores(address, stored(collection)[run], checkpoint)
-
-
 def parts(address: str) -> tuple[str, str, str]:
     """The collection, the run and the checkpoint of an address."""
     path, _, checkpoint = address.partition("@")
@@ -137,14 +130,17 @@ def parts(address: str) -> tuple[str, str, str]:
 
 
 def runs_of(cell: str) -> tuple[list[Scores], list[Scores]]:
-    """The runs that a cell names, and those that they are compared with."""
+    """The runs that a cell names, and those that they are compared with. Raises: KeyError if one is not stored."""
     first, *rest = re.findall(r"`([^`]+)`", cell)
     collection, run, checkpoint = parts(first)
     seeds = ["", *(name for name in rest if name[0] in "_,")]
     others = [name for name in rest if name[0] not in "_,"]
     assert len(others) == (1 if " against " in cell else 0), cell
-    end = f"@{checkpoint}" if checkpoint else ""
-    each = [[scores_of(f"{collection}/{name}{seed}{end}") for seed in seeds] for name in (run, *others)]
+    runs = stored(collection)
+    each = [
+        [Scores(f"{collection}/{name}{seed}", runs[f"{name}{seed}"], checkpoint) for seed in seeds]
+        for name in (run, *others)
+    ]
     return each[0], each[1] if others else []
 
 
@@ -187,12 +183,9 @@ def page(text: str) -> str:
 
 def _curve(pairs: list[tuple[str, str]]) -> list[tuple[int, float]]:
     """(update, the mean difference of the validation nll) of pairs of runs of `gpu/multi30k_best`."""
+    runs = stored("gpu/multi30k_best")
     curves = [
-        [
-            {line["step"]: line["valid/nll"] for line in scores_of(f"gpu/multi30k_best/{name}").record.evaluated("nll")}
-            for name in pair
-        ]
-        for pair in pairs
+        [{line["step"]: line["valid/nll"] for line in runs[name].evaluated("nll")} for name in pair] for pair in pairs
     ]
     return [(step, statistics.mean(one[step] - other[step] for one, other in curves)) for step in curves[0][0]]
 
@@ -208,7 +201,11 @@ def crossing() -> str:
     def down(nll: float) -> float:
         return 130 - nll * 700
 
-    body = [_line(60, down(0), 540, down(0), "#888")]
+    body = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 236" font-family="sans-serif" font-size="12">',
+        '<rect width="600" height="236" fill="#fff"/>',
+        f'<line x1="60" y1="{down(0):.1f}" x2="540" y2="{down(0):.1f}" stroke="#888"/>',
+    ]
     for nll in (-0.1, -0.05, 0.0, 0.05, 0.1, 0.15):
         body.append(_text(54, down(nll) + 4, f"{nll:+.2f}" if nll else "0", "end"))
     body += [_text(across(step), 226, f"{step:,}", "middle") for step in range(2000, 12_001, 2000)]
@@ -220,18 +217,7 @@ def crossing() -> str:
     body.append(
         _text(60, 16, "valid nll of signs less that of the dense model, by update; below 0 signs are better", "start")
     )
-    return "\n".join(_framed(body)) + "\n"
-
-
-def _framed(body: list[str]) -> Iterator[str]:
-    yield '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 236" font-family="sans-serif" font-size="12">'
-    yield '<rect width="600" height="236" fill="#fff"/>'
-    yield from body
-    yield "</svg>"
-
-
-def _line(x: float, y: float, to_x: float, to_y: float, colour: str) -> str:
-    return f'<line x1="{x}" y1="{y:.1f}" x2="{to_x}" y2="{to_y:.1f}" stroke="{colour}"/>'
+    return "\n".join([*body, "</svg>\n"])
 
 
 def _text(x: float, y: float, words: str, anchor: str, colour: str = "#333") -> str:

@@ -9,9 +9,8 @@ from typing import Any
 
 import jax
 
-from configs.common import SIZES
-from launch.benchmarks.peers import Peer, torch_command
-from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, Training, in_turn, model_of, random_batch
+from launch.benchmarks.peers import Peer, task_of, torch_command
+from launch.benchmarks.workloads import LENGTH, Training, in_turn, model_of, random_batch
 from one_layer.models.flops import update_flops
 
 _WEIGHTS = ("dense", "one_layer", "multi_layer")
@@ -44,14 +43,7 @@ def measure(size: str, quick: bool, peer: str = "") -> dict[str, Any]:
         }
         with ExitStack() as ending:
             if peer:
-                task = {
-                    "sizes": SIZES[size],
-                    "vocabularies": IWSLT14_VOCABULARIES,
-                    "batch": {name: array.tolist() for name, array in batch.items()},
-                    "dropout": dropout,
-                    "dtype": dtype,
-                    "compiled": True,
-                }
+                task = task_of(size, batch, dropout=dropout, dtype=dtype, compiled=True)
                 torch = ending.enter_context(Peer(torch_command(), task))
                 about[peer] = torch.about
                 sides |= {f"{peer}: {what}": partial(torch, (side, updates)) for side, what in _PEER_SIDES.items()}

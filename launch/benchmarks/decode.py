@@ -6,13 +6,11 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from launch.benchmarks.workloads import PAIRS, in_turn, model_of, random_batch
-from one_layer.layers.materializing import materialize
+from launch.benchmarks.workloads import PAIRS, in_turn, model_of, random_batch, random_ticket
+from one_layer import tickets
 from one_layer.models import ModelConfig, initialize
-from one_layer.supermask import Supermask
 from one_layer.tasks.translation.generate import search
 
 BEAM = 5
@@ -27,15 +25,15 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     """
     sizes = (PAIRS,) if jax.default_backend() == "cpu" else _SENTENCES_ON_ACCELERATORS
     sources = [random_batch(pairs=pairs)["source"][0] for pairs in sizes]
-    variables = initialize(model_of("one_layer", size), 0)
-    packed = _pack(variables, model_of("one_layer", size))
+    ticket = random_ticket(size)
+    dense = model_of("dense", size, vocabularies=(ticket.config.source_vocab, ticket.config.target_vocab))
     kinds = {
-        "packed": ("one_layer", packed),
-        "materialized": ("one_layer", jax.jit(materialize, static_argnums=1)(variables, Supermask())),
-        "dense": ("dense", initialize(model_of("dense", size), 0)),
+        "packed": (ticket.config, jax.device_put(tickets.variables(ticket, packed=True))),
+        "materialized": (ticket.config, tickets.variables(ticket)),
+        "dense": (dense, initialize(dense, 0)),
     }
     line, *batches = (
-        {name: _searcher(model_of(weights, size), tree, some) for name, (weights, tree) in kinds.items()}
+        {name: _searcher(config, tree, some) for name, (config, tree) in kinds.items()}
         for some in (sources[0][:1, :9], *sources)
     )
     rows = []
@@ -70,20 +68,6 @@ def _searcher(config: ModelConfig, variables: dict[str, Any], source: np.ndarray
         return search(config, variables, source, beam=BEAM, max_length=longest, length_penalty=1.0)
 
     return jax.jit(searched).lower(variables, source).compile()
-
-
-def _pack(variables: dict[str, Any], config: ModelConfig) -> dict[str, Any]:
-    """Returns the variables with one bit per weight in place of the scores."""
-
-    def bits(scores: jax.Array) -> jax.Array:
-        return jnp.packbits(config.supermask(scores).reshape(-1) > 0, bitorder="little")
-
-    def pack(tree: Any) -> Any:
-        if "scores" in tree:
-            return {"mask": (jax.lax.map(bits, tree["scores"]) if tree["scores"].ndim == 3 else bits(tree["scores"]))}
-        return {name: pack(branch) for name, branch in tree.items()}
-
-    return {"random": variables["random"], "packed": jax.jit(pack)(variables["params"])}
 
 
 def _bytes(tree: Any) -> int:

@@ -12,11 +12,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
+from configs.common import SIZES
+from launch.benchmarks import workloads
 from one_layer.system.errors import UserError
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,6 +34,12 @@ def torch_command() -> list[str]:
             "there is no PyTorch here; pip install -r requirements-torch.txt, or let ONE_LAYER_TORCH name a Python that has it"
         )
     return [python, "launch/torch_peer.py"]
+
+
+def task_of(size: str, batch: Mapping[str, np.ndarray], **more: Any) -> dict[str, Any]:
+    """The task of a peer: updates of a model of this size on this batch; `more` are further arguments of its `Training`."""
+    arrays = {name: array.tolist() for name, array in batch.items()}
+    return {"sizes": SIZES[size], "vocabularies": workloads.IWSLT14_VOCABULARIES, "batch": arrays, **more}
 
 
 class Peer:

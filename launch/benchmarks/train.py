@@ -7,9 +7,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from configs.common import SIZES
-from launch.benchmarks.peers import Peer, torch_command
-from launch.benchmarks.workloads import IWSLT14_VOCABULARIES, LENGTH, PAIRS, Training, in_turn, model_of, random_batch
+from launch.benchmarks.peers import Peer, task_of, torch_command
+from launch.benchmarks.workloads import LENGTH, PAIRS, Training, in_turn, model_of, random_batch
 from one_layer.system.errors import UserError
 from one_layer.training.results import peak_memory_bytes
 
@@ -27,11 +26,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
         "masked_seconds": masked,
         "dense_seconds": Training(model_of("dense", size), batch),
     }
-    task = {
-        "sizes": SIZES[size],
-        "vocabularies": IWSLT14_VOCABULARIES,
-        "batch": {name: array.tolist() for name, array in batch.items()},
-    }
+    task = task_of(size, batch)
     with ExitStack() as ending:
         peers = {name: ending.enter_context(Peer(command, task)) for name, command in peer_commands().items()}
         for name, peer in peers.items():

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from one_layer.ahead.hlo import Instruction, Program, Shape, Visit, called_by
 
@@ -88,17 +87,6 @@ class Contents:
         for each in self.transfers:
             total[_COLLECTIVES[each.operation]] += round(each.bytes)
         return total
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, the largest transfers first."""
-        transfers = sorted(self.transfers, key=lambda each: -each.bytes)
-        return {
-            "transfers": [{**vars(each), "bytes": round(each.bytes), "sent": round(each.sent)} for each in transfers],
-            "products": dict(self.products.most_common()),
-            "kernels": self.kernels,
-            "bytes": round(self.bytes),
-            "open_loops": self.open_loops,
-        }
 
 
 def contents(text: str) -> Contents:

@@ -32,18 +32,8 @@ def set_up() -> None:
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
             handler.setFormatter(logging.Formatter("%(asctime)s  %(message)s", "%H:%M:%S"))
-    _quieten()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     sys.unraisablehook = _unraisable
-
-
-def _quieten() -> None:
-    """Leaves out JAX's search for devices, and what Orbax logs: what it closes, warnings about intended settings, and errors that it
-    raises too. asyncio reports the same errors once more, at a random time.
-    """
-    logging.getLogger("jax").setLevel(logging.WARNING)
-    for library in ("absl", "asyncio"):
-        logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
@@ -59,7 +49,11 @@ def run(main: Callable[[], int | None]) -> None:
     Words of the command line may begin in the home folder (~/), and name the project's configs as in a clone of the repository.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    _quieten()
+    logging.getLogger("jax").setLevel(logging.WARNING)  # without its search for devices
+    # What Orbax logs: what it closes, warnings about intended settings, and errors that it raises too. asyncio reports the same errors
+    # once more, at a random time.
+    for library in ("absl", "asyncio"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     config_files.make_importable()
 
     def whole() -> None:
@@ -108,18 +102,13 @@ def ended(command: Callable[[], None]) -> None:
         goes_on = "" if saved is None else f" after update {saved}, which is saved; the same command goes on from there"
         print(f"interrupted{goes_on}", file=sys.stderr)
         os._exit(128 + number)  # Python's normal exit crashes while XLA still computes
-    except BrokenPipeError:
-        exit_unread()
+    except BrokenPipeError:  # nobody reads the output any more, for instance in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush does not fail too
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if (mistake := of_a_file(error)) is None:
             raise
         sys.exit(say(mistake))
-
-
-def exit_unread() -> NoReturn:
-    """Ends the program after nobody reads its output any more, for instance in `| head`, with the exit code that shells expect."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python's last flush does not fail too
-    sys.exit(128 + signal.SIGPIPE)
 
 
 def say(error: BaseException) -> int | None:

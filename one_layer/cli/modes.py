@@ -56,9 +56,29 @@ def _lines(given: Given) -> None:
 
 
 def _export(given: Given) -> None:
-    from one_layer.cli.exporting import export
+    """Writes the ticket of a run into its folder, or a model into a new folder for another engine."""
+    from one_layer import tickets
+    from one_layer.importers import engines
+    from one_layer.runs.restore import restore_run
 
-    export(given)
+    options = given.options
+    if options.format == "ticket":
+        for name in ("ticket", "output"):
+            if name in given.present:
+                raise UserError(
+                    f"--{name} is for --format=ctranslate2 and huggingface; without --format, the ticket of a run is written into its "
+                    f"folder: leave --{name} out, or give --format"
+                )
+        folder = given.run_folder(or_ticket=False)
+        model = restore_run(folder, options.checkpoint)
+        tickets.export(model, folder.ticket_in(options.precision), options.precision)
+        return
+    run = None if given.ticket else given.run_folder()
+    output = Path(given.needed("output", f"give a new folder for --format={options.format}"))
+    precision = options.precision or "float32"
+    engines.check(options.format, output, precision)  # before the model is read
+    model = tickets.restore_ticket(given.ticket) if run is None else restore_run(run, options.checkpoint)
+    engines.export(model, options.format, output, precision)
 
 
 def _page(given: Given) -> None:

@@ -32,7 +32,7 @@ from one_layer.report.plain_text import aligned
 from one_layer.report.reading import Record, found_runs
 from one_layer.runs.collection import opened
 from one_layer.runs.convergence import merit
-from one_layer.runs.paths import SWEEP_FILE, RunPaths
+from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import PLACES_OF_TEXT, changes_scores
 from one_layer.sweeps.places import homes, in_sweep
 from one_layer.sweeps.scores import first_score
@@ -54,12 +54,7 @@ class Pair(NamedTuple):
 
 def named(word: str) -> list[Record]:
     """The run, or the runs in the folder, that `word` names. Raises: UserError if there is none."""
-    paths = RunPaths(Path(word))
-    inside = paths.path.is_dir() and not (
-        paths.holds_run or paths.result_file.is_file() or (paths.path / SWEEP_FILE).is_file()
-    )
-    found = found_runs(f"{word}/*" if inside else word)
-    if not found:
+    if not (found := found_runs(word)):
         raise UserError(
             f"{word} is no folder of runs; give the folder of a run or of a sweep, a collection, or COLLECTION/RUN"
         )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from one_layer.data.corpus import Split
 from one_layer.data.text.lines import read_lines
 from one_layer.report.differences import costs, keys, scores
 from one_layer.report.plain_text import aligned
@@ -83,11 +82,8 @@ def _lines(name: str, records: tuple[Record, Record], folders: tuple[RunFolder, 
     if paired is None:
         raise UserError(f"a model of the task {records[0].task} has no lines")
     _check_current(name, records, paired)
-    return Lines(name, split.source_text, _references(split), (first, second), paired)
-
-
-def _references(split: Split) -> list[str]:
-    return split.reference_detokenized or split.reference
+    references = split.reference_detokenized or split.reference
+    return Lines(name, split.source_text, references, (first, second), paired)
 
 
 def _check_current(name: str, records: Sequence[Record], paired: Paired) -> None:

@@ -107,6 +107,7 @@ def _compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, 
     inside = contents(program.text)
     operations = update_flops(config, run.optim.accumulate * program.rows, length, length)
     predicted = predict(inside, operations, target)
+    transfers = sorted(inside.transfers, key=lambda each: -each.bytes)
     found: dict[str, Any] = {
         "target": target.name,
         "mesh": f"{mesh[0]}x{mesh[1]}",
@@ -119,7 +120,11 @@ def _compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, 
         "chip_bytes": round(target.chip.memory),
         "sent_bytes": round(sum(each.sent for each in inside.transfers)),
         "moved_bytes": inside.moved,
-        **inside.as_json(),
+        "transfers": [{**vars(each), "bytes": round(each.bytes), "sent": round(each.sent)} for each in transfers],
+        "products": dict(inside.products.most_common()),
+        "kernels": inside.kernels,
+        "bytes": round(inside.bytes),
+        "open_loops": inside.open_loops,
         "largest": [vars(each) for each in inside.largest(top)],
         "compile_seconds": program.seconds,
         "operations": operations,

@@ -15,6 +15,7 @@ from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import check_codes
 from one_layer.importers.safetensors_files import INDEX
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import replaced
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.training.optimizer import optimizer
@@ -67,11 +68,7 @@ def run_of(stated: dict[str, Any], overrides: dict[str, Any], assumed: dict[str,
             raise UserError(
                 f"--config.{name}={overrides[name]!r}, but the checkpoint's model has {stated[name]!r}; leave this option out"
             )
-    config = defaults().to_dict()
-    for name, value in {"train.epochs": 1, **assumed, **stated, **overrides}.items():
-        section, _, key = name.rpartition(".")
-        (config[section] if section else config)[key] = value
-    return resolve(config)
+    return resolve(replaced(defaults().to_dict(), {"train.epochs": 1, **assumed, **stated, **overrides}))
 
 
 def write_run(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:

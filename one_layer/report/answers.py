@@ -1,6 +1,6 @@
 """What a report answers first: the best model and its cost, and what masks cost or gain against dense models.
 
-The rules are those of docs/report.md. Models with some of their layers left out take no part.
+The rules are those of docs/report.md.
 """
 
 from __future__ import annotations
@@ -48,15 +48,14 @@ class Pair(NamedTuple):
         return above(self.masks, self.dense)
 
 
-def best(points: Sequence[Point]) -> Point | None:
+def best(points: Sequence[Point]) -> Point:
     """The point with the best score, whatever its checkpoint; of equal ones, the smaller one."""
-    found = _whole(points)
-    return max(found, key=lambda point: (point.merit, -point.bytes), default=None)
+    return max(points, key=lambda point: (point.merit, -point.bytes))
 
 
 def smallest(points: Sequence[Point], top: Point) -> Point | None:
     """The smallest file that is no worse than the best, by the rule of claims; None if no file is, or the best is that file."""
-    files = [point for point in _whole(points) if point.is_file and _comparable(point, top)]
+    files = [point for point in points if point.is_file and _comparable(point, top)]
     good = [point for point in files if no_worse(point, top) is Verdict.HOLDS]
     found = min(good, key=attrgetter("bytes"), default=None)
     return None if found is top else found
@@ -65,7 +64,7 @@ def smallest(points: Sequence[Point], top: Point) -> Point | None:
 def at_equal_shape(points: Sequence[Point]) -> list[Pair]:
     """For each shape that both have, the best model with trained masks and the best dense one, each by its best checkpoint."""
     shapes: dict[tuple[str, str], tuple[list[Point], list[Point]]] = {}
-    for point in (point for point in _whole(points) if point.whole):
+    for point in (point for point in points if point.whole):
         both = shapes.setdefault((naming.shape(point.config), point.scored.search), ([], []))
         if kind(point.config) in _MASKS or point.fully_weighted:
             both[point.fully_weighted].append(point)
@@ -81,20 +80,15 @@ def at_equal_bytes(points: Sequence[Point]) -> tuple[list[Pair], list[Point]]:
 
     And those of them that are smaller than every dense file. Nothing without a dense file.
     """
-    known = _whole(points)
-    dense = [point for point in known if point.fully_weighted and point.is_file]
+    dense = [point for point in points if point.fully_weighted and point.is_file]
     pairs, smaller = [], []
-    for ours in frontier([point for point in known if kind(point.config) in _MASKS]) if dense else []:
+    for ours in frontier([point for point in points if kind(point.config) in _MASKS]) if dense else []:
         no_larger = [other for other in dense if other.bytes < ABOUT_AS_SMALL * ours.bytes and _comparable(ours, other)]
         if no_larger:
             pairs.append(Pair(ours, max(no_larger, key=attrgetter("merit"))))
         else:
             smaller.append(ours)
     return pairs, smaller
-
-
-def _whole(points: Sequence[Point]) -> list[Point]:
-    return [point for point in points if not point.scored.layers]
 
 
 def _comparable(one: Point, other: Point) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from one_layer.report import texts
-from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Point
-from one_layer.report.reading import Record, alike_in_time
+from one_layer.report.reading import Record, alike_in_time, groups
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve, merit
 
@@ -17,7 +16,7 @@ _NEVER = "never"  # in the place of a share that is saved
 
 
 class Areas(NamedTuple):
-    """The areas of runs whose scores on the validation text can be compared (`one_layer.report.comparable`).
+    """The areas of runs whose scores on the validation text can be compared (`one_layer.report.reading.groups`).
 
     `score` is what they are areas of, and `of` what it was measured on (`Record.validated`). `until` is T on each axis, and `means` are
     the areas up to T, divided by T, one for each of `records`. So are the `curves`.
@@ -59,7 +58,7 @@ def areas_of(records: list[Record], score: str) -> Areas:
     curves = {axis: [curve(record.evaluated(score), score, axis) for record in records] for axis in axes}
     until = {axis: min(each.x[-1] for each in curves[axis]) for axis in axes}
     found = {axis: [each.mean(until[axis]) for each in curves[axis]] for axis in axes}
-    return Areas(score, measured(records, score), records, until, found, curves)
+    return Areas(score, records[0].validated(score), records, until, found, curves)
 
 
 def is_curve(evaluations: list[dict[str, Any]]) -> bool:
@@ -90,22 +89,20 @@ def _records(record: Record, score: str, axis: str) -> bool:
 def table(each: Areas, points: Iterable[Point]) -> Table:
     """A table with a row for each model, the best first, and two columns for each axis, where something is saved on it.
 
-    A run that is in none of `points` has a row of its own.
+    There is an axis. A run that is in none of `points` has a row of its own.
     """
-    models = _models(each, points)
-    best = [one.best() for one in next(iter(each.curves.values()), [])]
-    if best:
-        merits = {row: merit(each.score, statistics.fmean(best[place] for place in models[row][1])) for row in models}
-        models = {row: models[row] for row in sorted(models, key=merits.__getitem__, reverse=True)}
-    dense = [row for row, (point, _) in models.items() if best and point and point.fully_weighted]
+    found = _models(each, points)
+    best = [one.best() for one in next(iter(each.curves.values()))]
+    merits = {row: merit(each.score, statistics.fmean(best[place] for place in found[row][1])) for row in found}
+    models = {row: found[row] for row in sorted(found, key=merits.__getitem__, reverse=True)}
+    dense = [row for row, (point, _) in models.items() if point and point.fully_weighted]
     baseline = dense[0] if dense else ""
     seeds = {each.records[place].seed: place for place in models[baseline][1]} if dense else {}
     pairs = {place: seeds[record.seed] for place, record in enumerate(each.records) if record.seed in seeds}
     rows = {row: places for row, (_, places) in models.items()}
 
-    columns = {"model": list(rows)}
-    if best:
-        columns[f"best {each.score}"] = [_mean([best[place] for place in places]) for places in rows.values()]
+    best_of = [_mean([best[place] for place in places]) for places in rows.values()]
+    columns = {"model": list(rows), f"best {each.score}": best_of}
     saves = False
     for axis, until in each.until.items():
         means = [[each.means[axis][place] for place in places] for places in rows.values()]

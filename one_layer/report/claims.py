@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from one_layer.report import naming, texts
 from one_layer.report.areas import areas_of, is_curve
-from one_layer.report.comparable import groups, measured
 from one_layer.report.naming import Config
 from one_layer.report.point import Bench, Line, Point, alike, lines_of
+from one_layer.report.reading import groups
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import COUNTS, Judge, Judged, Verdict, above, all_of, difference, equal, no_worse
 from one_layer.runs.convergence import merit
@@ -50,10 +50,7 @@ _BEST_KEEPS = {
 _NEAR = 0.2  # keeps up to this one are near 0
 _LEAST = 0.01  # smaller differences of two areas than this share, or than two standard deviations, count as none
 _BACKSKIP = "train.backskip"
-_OF_RESERVOIRS = (
-    *("model.encoder_layers", "model.decoder_layers", _BACKSKIP),
-    *(f"model.reservoir{part}" for part in ("", "_conv", "_width", "_direction")),
-)
+_OF_RESERVOIRS = ("model.encoder_layers", "model.decoder_layers", "model.reservoir", _BACKSKIP)
 
 
 def _named(name: Callable[[Config], str], one: str, other: str) -> Callable[[Config, Config], bool]:
@@ -227,8 +224,6 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
         least = max(_LEAST * abs(seen.other), 2 * seen.deviation)
         verdict = Verdict.UNDECIDED if abs(gain) <= least else Verdict.HOLDS if gain > 0 else Verdict.FAILS
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {found.until[axis]:.4g}"
-        claim, names = (
-            f"reservoirs have a better area under the convergence curve by {word}",
-            f"{one.label} and {other.label}",
-        )
-        yield Judged("B", claim, names, verdict, shown, measured(runs, measure)).if_enough([one, other])
+        claim = f"reservoirs have a better area under the convergence curve by {word}"
+        names = f"{one.label} and {other.label}"
+        yield Judged("B", claim, names, verdict, shown, runs[0].validated(measure)).if_enough([one, other])

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from one_layer.report import naming
-from one_layer.report.comparable import alike
 from one_layer.report.point import Scored
 from one_layer.report.points import points
 from one_layer.report.reading import Record, alike_in_time
@@ -46,7 +45,7 @@ def scores(first: Record, second: Record) -> Table:
     rows = [
         [
             scored.bench.title,
-            ", ".join(filter(None, [scored.checkpoint, scored.layers, scored.more])),
+            ", ".join(filter(None, [scored.checkpoint, scored.more])),
             *_three([values[name] for name in names], scored.bench.measure),
         ]
         for scored, values in both.items()
@@ -59,7 +58,7 @@ def scores(first: Record, second: Record) -> Table:
 
 def _best_on_valid(first: Record, second: Record) -> list[list[str]]:
     score = first.select
-    if score != second.select or not alike(second, first, score):
+    if score != second.select or second.validated(score) != first.validated(score):
         return []
     lines = [record.evaluated(score) for record in (first, second)]
     if not all(lines):

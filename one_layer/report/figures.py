@@ -102,7 +102,7 @@ def draw(comparison: Comparison, number: int) -> Picture:
     bench = comparison.lines[0][0].bench
     figure, axes = new_axes("keep: the share of the random weights that masks keep", MEASURES[bench.measure])
     for place, line in enumerate(comparison.lines):
-        _line(axes, line, place)
+        marks(axes, [point.keep for point in line], line, *look(place), markersize=5, label=line[0].series)
     for place, point in enumerate(comparison.dense):
         _level(axes, point, ("--", ":", "-.")[place % 3])
     every = tuple(point for line in comparison.lines for point in line) + comparison.dense
@@ -115,12 +115,6 @@ def draw(comparison: Comparison, number: int) -> Picture:
         every,
         figure,
     )
-
-
-def _line(axes: Axes, line: Line, place: int) -> None:
-    """The scores of a line."""
-    keeps = [point.keep for point in line]
-    marks(axes, keeps, line, *look(place), markersize=5, label=line[0].series)
 
 
 def _level(axes: Axes, point: Point, style: str) -> None:

@@ -86,9 +86,9 @@ def labelled(points: Sequence[Point], names: Mapping[Setting, Label]) -> list[Po
         usual = (_usual(searches[point.bench]) or "").split(", ")
         own = point.scored.search.split(", ")
         search = [part for part in own if part not in usual and not all(part in each for each in known)]
-        file = [_variant(point.scored.checkpoint), point.scored.layers]
         label = names[point.setting]
-        named.append(replace(point, label=" ".join(filter(None, [*label, *file, *search])), model=label.model))
+        parts = [*label, _variant(point.scored.checkpoint), *search]
+        named.append(replace(point, label=" ".join(filter(None, parts)), model=label.model))
     return named
 
 
@@ -165,6 +165,7 @@ def _aspects(config: Config) -> dict[str, str]:
     width, encoder, decoder = (config.get(name) for name in names)
     layers = f"{encoder}+{decoder}" if encoder and decoder else f"{encoder or decoder or 0} layers"
     skip, drop = config.get("train.backskip", "off"), config.get("model.layerdrop", 0.0)
+    begun = "fine-tuned" if config.get("train.init_from") else "from scratch"
     return {
         "width": "" if width is None else str(width),
         "reservoirs": str(config.get("model.reservoir", "")) if "R" in naming.letters(config) else "",
@@ -172,16 +173,10 @@ def _aspects(config: Config) -> dict[str, str]:
         "LayerDrop": f"LayerDrop {drop:g}" if drop else "",
         "layers": layers,
         "embeddings": _EMBEDDINGS.get(naming.embeddings(config), naming.embeddings(config)),
-        "first run": _beginning(config),
+        "first run": "imported" if config.get(naming.IMPORTED) else begun,
         "teacher": "taught" if config.get("data.teacher") or config.get("data.translations") else "",
         "scheme": str(config.get("model.init_scheme", "")).replace("_", " "),
     }
-
-
-def _beginning(config: Config) -> str:
-    if config.get(naming.IMPORTED):
-        return "imported"
-    return "fine-tuned" if config.get("train.init_from") else "from scratch"
 
 
 def _others(setting: Setting) -> dict[str, str]:

@@ -27,7 +27,7 @@ def letters(config: Config) -> set[str]:
     main = "L" if config.get("model.weights") == "dense" else "S"
     keys = ("encoder_layers", "decoder_layers")
     strings = [expand(key, config.get(f"model.{key}") or 0, main) for key in keys]
-    return {letter for string in strings for letter in string if letter.isupper()}
+    return set("".join(strings))
 
 
 def has_reservoirs(config: Config) -> bool:
@@ -69,7 +69,7 @@ def _masks(config: Config) -> list[frozenset[str]]:
     found = [words(("embedding", "scores"))] * (config.get("model.embedding") in (None, "masked"))
     for stack in STACKS:
         string = expand(f"{stack}_layers", config.get(f"model.{stack}_layers") or 0, "S")
-        numbers = [number for number, letter in enumerate(string, 1) if letter.upper() == "S"]
+        numbers = [number for number, letter in enumerate(string, 1) if letter == "S"]
         found += [words((stack, part, "scores"), number) for number in numbers for part in ("attention", "ffn")]
     return found
 
@@ -85,8 +85,8 @@ def embeddings(config: Config) -> str:
 
 def depths(config: Config) -> tuple[int, int]:
     """How many layers the encoder and the decoder have, whether config says it by numbers or by layer strings; 2 and LL are the same."""
-    strings = (expand(key, config.get(f"model.{key}") or 0, "L") for key in ("encoder_layers", "decoder_layers"))
-    encoder, decoder = (sum(map(str.isupper, string)) for string in strings)
+    keys = ("encoder_layers", "decoder_layers")
+    encoder, decoder = (len(expand(key, config.get(f"model.{key}") or 0, "L")) for key in keys)
     return encoder, decoder
 
 
@@ -94,7 +94,7 @@ def shape(config: Config) -> str:
     """Width and depth, and the kind of the reservoirs if there are some."""
     sizes = [config.get(f"model.{name}") for name in ("d_model", "ffn", "encoder_layers", "decoder_layers")]
     layers = f"{sizes[2]}+{sizes[3]}" if sizes[3] else f"{sizes[2]}"
-    kind = f" ({config.get('model.reservoir')} reservoirs)" if "r" in layers.lower() else ""
+    kind = f" ({config.get('model.reservoir')} reservoirs)" if "R" in layers else ""
     return f"d {sizes[0]}, ffn {sizes[1]}, {layers} layers{kind}"
 
 
@@ -122,7 +122,7 @@ def initialisation(config: Config) -> str:
     """The scheme of the random weights, and what differs from its preset."""
     preset = config.get("model.init_preset") or "paper"
     reference = preset == "reference"
-    usual = {"attention": "xavier" if reference else "scheme", "embedding": "", "qk_gain": 1.0}
+    usual = {"attention": "xavier" if reference else "scheme", "embedding": ""}
     found = [str(config.get("model.init_scheme", "")), preset * reference]
     for part, value in usual.items():
         own = config.get(f"model.init_{part}") or value
@@ -136,7 +136,7 @@ def initialisation(config: Config) -> str:
 WEIGHTS = ("model.weights", "model.sharing")
 EMBEDDINGS = ("model.embedding", *(f"model.embedding_{part}" for part in ("source", "path", "vocabulary")))
 SHAPE = tuple(f"model.{n}" for n in ("d_model", "ffn", "heads", "encoder_layers", "decoder_layers", "reservoir"))
-_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset", "qk_gain")
+_OF_INITIALISATION = ("scheme", "attention", "embedding", "preset")
 INITIALISATION = (*(f"model.init_{part}" for part in _OF_INITIALISATION), "model.scale_by_keep")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,14 +48,13 @@ class Bench:
 
 @dataclass(frozen=True, order=True)
 class Scored:
-    """What was scored and how: the bench, the checkpoint, which layers stay if some were left out, and the search.
+    """What was scored and how: the bench, the checkpoint and the search.
 
     `more` is the search where other scores of the bench have another one; empty if there are none.
     """
 
     bench: Bench
     checkpoint: str
-    layers: str
     search: str
     more: str = field(default="", compare=False)
 
@@ -108,13 +107,13 @@ class Point:
 
     @property
     def whole(self) -> bool:
-        """Whether this is the best checkpoint with all its layers, which figures show."""
-        return self.scored.checkpoint == "best" and not self.scored.layers
+        """Whether this is the best checkpoint, which figures show."""
+        return self.scored.checkpoint == "best"
 
     @property
     def series(self) -> str:
         """The name of the point without its keep: that of the line or of the marks of a picture that it belongs to."""
-        return ", ".join(filter(None, [self.model, self.scored.layers, self.scored.more]))
+        return ", ".join(filter(None, [self.model, self.scored.more]))
 
     @property
     def masked(self) -> bool:
@@ -154,7 +153,8 @@ class Point:
         return 0, False
 
     def _file_bytes(self, record: Record) -> int | None:
-        scored = [values["file_bytes"] for values in self._evaluations(record) if "file_bytes" in values]
+        evaluated = (values for values in record.evaluations if values["checkpoint"] == self.scored.checkpoint)
+        scored = [values["file_bytes"] for values in evaluated if "file_bytes" in values]
         own = record.result.get("bytes", {}).get("ticket_file") if self.whole else None
         found = scored[0] if scored else own
         return None if found is None else int(found)
@@ -169,12 +169,6 @@ class Point:
             if "train_seconds" in record.result
         ]
         return statistics.fmean(known) if known else None
-
-    def _evaluations(self, record: Record) -> Iterator[dict[str, Any]]:
-        """What `--mode=evaluate` wrote of this point's checkpoint and layers."""
-        for values in record.evaluations:
-            if (values["checkpoint"], layers_that_stay(values)) == (self.scored.checkpoint, self.scored.layers):
-                yield values
 
 
 def without(setting: Setting, names: Iterable[str]) -> Setting:
@@ -204,8 +198,3 @@ def alike(lines: Iterable[Line], but: Iterable[str], kinds_apart: bool) -> list[
         kinds = frozenset(naming.letters(line[0].config)) if kinds_apart else None
         found.setdefault((without(line[0].setting, [*but, KEEP]), line[0].scored.search, kinds), []).append(line)
     return list(found.values())
-
-
-def layers_that_stay(values: dict[str, Any]) -> str:
-    """The layers that stay, for people, if some are left out: `layers 1.3 of the encoder`."""
-    return ", ".join(f"layers {numbers} of the {stack}" for stack, numbers in values.get("layers", {}).items())

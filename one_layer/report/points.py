@@ -15,7 +15,7 @@ from typing import Any
 from one_layer.report import texts
 from one_layer.report.labels import labelled, labels
 from one_layer.report.naming import MEASURES
-from one_layer.report.point import Bench, Point, Scored, Setting, layers_that_stay
+from one_layer.report.point import Bench, Point, Scored, Setting
 from one_layer.report.reading import Record
 from one_layer.runs.records import LATER, PLACES_OF_TEXT, changes_scores
 
@@ -127,24 +127,20 @@ def _decides(name: str, record: Record) -> bool:
 
 
 def _scores(record: Record) -> list[tuple[Scored, float]]:
-    """Every score of a run."""
+    """Every score of a run, those of its result and those of its evaluations."""
+    tests = [*record.result.get("test", {}).items(), *((str(each["split"]), each) for each in record.evaluations)]
     found = []
-    for test, values in texts.tests(record):
+    for test, values in tests:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue
         if "checkpoint" not in values:  # a result is of the best one, found by the run's own search
-            values = {"checkpoint": "best", **_own_search(record), **values}
+            own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
+            values = {"checkpoint": "best", **own, **values}
         content = texts.content(record, test, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append(
-            (Scored(bench, values["checkpoint"], layers_that_stay(values), _search(values)), float(values[measure]))
-        )
+        found.append((Scored(bench, values["checkpoint"], _search(values)), float(values[measure])))
     return found
-
-
-def _own_search(record: Record) -> dict[str, Any]:
-    return {name: record.get(f"evaluation.{name}") for name in _SEARCH}
 
 
 def _search(values: dict[str, Any]) -> str:

@@ -26,7 +26,11 @@ from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
 
-_TOKENS = ("data.unit", "data.bpe_merges", "data.vocabulary")  # keys that say what a token is
+# Keys of the text that say nothing about what the validation set is: places of files, the test sets, and the batches of training.
+_NOT_OF_VALIDATION = {
+    f"data.{name}"
+    for name in ("directory", "store", "bpe_codes", "vocabulary", "tests", "toy_test", "max_tokens", "buckets")
+}
 # Keys that decide what a score on the validation text is of: those of a task, and those of the search for BLEU.
 _VALIDATED_BY = {
     "causal_lm": ("evaluation.stride", "evaluation.valid_tokens"),
@@ -100,11 +104,12 @@ class Record:
     def validated(self, score: str) -> tuple[str, ...]:
         """What `score` on the validation text is of; runs can be compared by it where this is equal.
 
-        It begins with the task and the fingerprint of the text's ids. Runs of earlier versions have none, but keys that say what a token
-        is. Then come the settings by which the task computes the score, as `name value`.
+        It begins with the task and the fingerprint of the text's ids, or with the keys of the text in runs of early versions, which have
+        none. Then come the settings by which the task computes the score, as `name value`.
         """
-        ids = self.result.get("data", {}).get("valid")
-        text = f"ids {ids}" if ids else " ".join(["tokens", *(str(self.get(name) or "") for name in _TOKENS)]).strip()
+        ids = self.texts.get("valid")
+        names = sorted(each for each in self.config if each.startswith("data.") and each not in _NOT_OF_VALIDATION)
+        text = f"ids {ids}" if ids else json.dumps({name: self.config[name] for name in names})
         keys = [*_VALIDATED_BY.get(self.task, ()), *_VALIDATED_BY.get(score, ())]
         return (self.task, text, *(f"{key.partition('.')[2]} {self.get(key)}" for key in keys if self.get(key)))
 
@@ -112,7 +117,7 @@ class Record:
 def read_runs(pattern: str) -> list[Record]:
     """The runs in the folders that `pattern` matches, sorted by folder, and those that their sweeps lack.
 
-    A folder of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
+    A folder of runs or of a sweep stands for the folders of its runs, and a collection (`one_layer.runs.collection`) for the folders in it.
     A run that is there twice is read once, and the log says so. Raises: UserError if no run is found, or for a damaged file.
     """
     if not (records := found_runs(pattern)):
@@ -144,8 +149,12 @@ def _once(records: Iterable[Record]) -> Iterator[Record]:
 def _in_place(place: Place) -> list[Record]:
     """The runs in the folders of a place, and those that their sweeps lack. Raises: UserError for a damaged file."""
     pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
-    there = [pattern] if Path(pattern).is_dir() else sorted(glob.glob(pattern, recursive=True))
-    matched = [Path(path) for path in there]
+    folder = Path(pattern)
+    if folder.is_dir():
+        holds = _holds_anything(folder) or (folder / SWEEP_FILE).is_file()
+        matched = [folder] if holds else sorted(folder.iterdir())
+    else:
+        matched = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
     folders = {path for path in matched if _holds_anything(path)}
     folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}
@@ -166,6 +175,14 @@ def alike_in_time(records: Iterable[Record]) -> bool:
         for result in [record.result]
     }
     return len(kinds) == 1
+
+
+def groups(records: Iterable[Record], score: str) -> list[list[Record]]:
+    """The records in groups, in each of which `score` on the validation text can be compared (`Record.validated`)."""
+    found: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        found.setdefault(record.validated(score), []).append(record)
+    return list(found.values())
 
 
 def _holds_anything(path: Path) -> bool:
@@ -190,7 +207,9 @@ def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
         words = [*words, f"--workdir={name}"]  # outside a sweep, a run's result does not say where it lies
     # The run may have gone on since.
     metrics = [line for line in _metrics(paths.metrics_file) if line["step"] <= result.get("steps", math.inf)]
-    evaluations = [_dated(_evaluation(path), result, metrics) for path in sorted(folder.glob("evaluation-*.json"))]
+    found = map(_evaluation, sorted(folder.glob("evaluation-*.json")))
+    # Earlier versions could leave some layers out; such scores are not those of the model.
+    evaluations = [_dated(each, result, metrics) for each in found if not each.get("layers")]
     command = shlex.join(["python", "main.py", *words]) if words else ""
     began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
     texts = result.get("data", began.get("text", {}))

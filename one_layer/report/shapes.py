@@ -59,29 +59,29 @@ _WORDS = {
 }
 
 
-def check(place: object, value: Any, shape: Any, mend: str = _MEND, name: str = "") -> None:
-    """Raises: UserError, which begins with `place`, names the key and ends with `mend`, if `value` does not have the shape."""
+def check(place: object, value: Any, shape: Any, name: str = "") -> None:
+    """Raises: UserError, which begins with `place` and names the key, if `value` does not have the shape."""
     if isinstance(shape, dict):
-        _expect(isinstance(value, dict), place, name, value, "an object", mend)
+        _expect(isinstance(value, dict), place, name, value, "an object")
         every = shape.get(EACH)
         wanted = dict.fromkeys(value, every) if every is not None else shape
         for key, inner in wanted.items():
             known = key.removesuffix("?") if every is None else key
             inside = f"{name}.{known}" if name else known
             if known in value:
-                check(place, value[known], inner, mend, inside)
+                check(place, value[known], inner, inside)
             elif not key.endswith("?"):
-                raise UserError(f"{place} lacks {inside}; {mend}")
+                raise UserError(f"{place} lacks {inside}; {_MEND}")
     elif isinstance(shape, list):
-        _expect(isinstance(value, list | tuple), place, name, value, "a list", mend)
+        _expect(isinstance(value, list | tuple), place, name, value, "a list")
         for number, each in enumerate(value):
-            check(place, each, shape[0], mend, f"{name}[{number}]")
+            check(place, each, shape[0], f"{name}[{number}]")
     else:
-        _expect(fits(value, shape), place, name, value, _WORDS[shape], mend)
+        _expect(fits(value, shape), place, name, value, _WORDS[shape])
         finite = shape is not float or isinstance(value, int) or math.isfinite(value)
-        _expect(finite, place, name, value, "a finite number", mend)
+        _expect(finite, place, name, value, "a finite number")
 
 
-def _expect(holds: bool, place: object, name: str, value: Any, words: str, mend: str) -> None:
+def _expect(holds: bool, place: object, name: str, value: Any, words: str) -> None:
     if not holds:
-        raise UserError(f"{place}: {name} is {value!r:.100}, but must be {words}; {mend}")
+        raise UserError(f"{place}: {name} is {value!r:.100}, but must be {words}; {_MEND}")

@@ -136,9 +136,7 @@ def examples(points: list[Point]) -> Table:
     columns = ["source", "reference"]
     columns += [point.label for point in best.values()]
     caption = "Lines from the whole length of the test set, chosen by their place; the first run of the best point of each kind."
-    bench = points[0].bench if points else None
-    title = f"Examples: {bench.text}" if bench else "Examples"
-    return Table(title, caption, columns, [[*key, *cells] for key, cells in rows.items()])
+    return Table(f"Examples: {points[0].bench.text}", caption, columns, [[*key, *cells] for key, cells in rows.items()])
 
 
 def _examples(point: Point) -> list[dict[str, str]]:

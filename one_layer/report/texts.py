@@ -6,7 +6,7 @@ The table of methods has these digits for each run, and points.csv the whole fin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from one_layer.report.reading import Record
@@ -17,12 +17,6 @@ PARTS = {"train": TRAINING, "valid": VALIDATION}
 UNKNOWN = "not recorded"
 
 _FINGERPRINT = re.compile(r"\b([0-9a-f]{6})[0-9a-f]{2,}\b")
-
-
-def tests(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The names of the test sets of a run's scores, each with the values that its result or an evaluation has of it."""
-    yield from record.result.get("test", {}).items()
-    yield from ((str(values.get("split")), values) for values in record.evaluations)
 
 
 def content(record: Record, test: str, values: Mapping[str, Any]) -> str:

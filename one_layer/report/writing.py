@@ -40,13 +40,11 @@ def report(pattern: str, out: Path) -> None:
     for point in found:
         benches.setdefault(point.bench, []).append(point)
     ranked = dict(sorted(benches.items(), key=lambda each: -len(each[1])))
-    pictures = _pictures(benches)
-    drawings = [svg(picture.figure, picture.name) for picture in pictures]
-    for picture, drawing in zip(pictures, drawings, strict=True):
+    drawn = [(picture, svg(picture.figure, picture.name)) for picture in _pictures(benches)]
+    for picture, drawing in drawn:
         write_atomically(out / f"{picture.name}.svg", standalone(drawing))
         write_atomically(out / f"{picture.name}.csv", csv_of(picture.points))
     write_atomically(out / "points.csv", csv_of(found))
-    drawn = list(zip(pictures, drawings, strict=True))
     names = run_names(records, settings_of(records))
     sections = {
         "under_way": [under_way.table(records, names)],
@@ -55,9 +53,9 @@ def report(pattern: str, out: Path) -> None:
     }
     shown = {name: [table for table in each if table.rows] for name, each in sections.items()}
     write_atomically(out / "index.html", page(pattern, records, names, ranked, drawn, shown))
-    _remove_older(out, {picture.name for picture in pictures})
+    _remove_older(out, {picture.name for picture, _ in drawn})
     finished = sum(bool(record.result) for record in records)
-    said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(pictures), "figure")
+    said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(drawn), "figure")
     log.info("%s: %s", out / "index.html", ", ".join(said))
     for row in under_way.table(records).rows:
         log.info("  ".join(filter(None, row)))
@@ -117,7 +115,6 @@ def _cells(point: Point) -> dict[str, Any]:
         "model": point.label,
         "description": point.description,
         "checkpoint": point.scored.checkpoint,
-        "layers": point.scored.layers,
         "search": point.scored.search,
         "training_text": point.records[0].texts.get("train", ""),
         "mean": point.mean,

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -55,10 +55,8 @@ def opened(pattern: str) -> Iterator[list[Place]]:
 
     Raises: UserError for a collection that is damaged, or is none.
     """
-    file, _, inner = (
-        pattern.partition(f"{SUFFIX}/") if f"{SUFFIX}/" in pattern else (pattern.removesuffix(SUFFIX), "", "")
-    )
-    files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if pattern != file else []
+    file, suffix, inner = f"{pattern}/".partition(f"{SUFFIX}/")
+    files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if suffix else []
     if not files:
         yield [Place(pattern)]
         return
@@ -90,7 +88,7 @@ def collect(pattern: str, output: Path) -> int:
             raise UserError(
                 f"--runs={pattern} matches no folder of a run; give a pattern, for instance --runs='runs/figure2/**'"
             )
-        top = _above(folders.values())
+        top = os.path.commonpath([name.parent for name in folders.values()])
         for path, name in folders.items():
             for file in _files(path):
                 key = (name.relative_to(top) / file.name).as_posix()
@@ -130,12 +128,6 @@ def _files(folder: Path) -> list[Path]:
         found += [path for path in sorted(folder.glob("hypotheses-*.txt")) if not path.stem.endswith(_TOKENIZED)]
         found += [path for name in TEXT_FILES if (path := folder / name).is_file()]
     return found
-
-
-def _above(names: Iterable[Path]) -> Path:
-    """The deepest folder that has all of these; of one alone, the folder that it is in."""
-    parents = [set(name.parents) for name in names]
-    return max(set.intersection(*parents), key=lambda path: len(path.parts))
 
 
 def _unpack(file: Path, root: Path) -> None:

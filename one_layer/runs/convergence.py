@@ -22,11 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.system.errors import UserError
-
 AXES = {"seconds": "seconds", "updates": "step", "flops": "train/flops"}  # axis: its name in metrics.jsonl
-# The main score of a run is the first of these that it has.
-MAIN_SCORES = ("bleu_tokenized", "bleu_sacre", "accuracy", "matthews", "nll")
 # Of every other score, more is better. Runs up to version 0.7.0 may have bits of characters.
 LESS_IS_BETTER = ("nll", "perplexity", "bits_per_byte", "bits_per_character")
 
@@ -73,24 +69,10 @@ class Curve:
         return None
 
 
-def curve(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
-    """The curve of `score` (for instance `bleu`) over `axis` (a key of `AXES`) from the lines of a `metrics.jsonl`.
-
-    Raises: UserError if the score or the axis was not recorded.
-    """
-    lines = [line for line in metrics if f"valid/{score}" in line]
-    if not lines:
-        known = sorted({name.removeprefix("valid/") for line in metrics for name in line if name.startswith("valid/")})
-        raise UserError(f"the run has no validation score {score!r}; it has {', '.join(known) or 'none'}")
-    if _lacks(metrics, score, axis):
-        raise UserError(f"the metrics of the run do not have {AXES[axis]!r}; it was trained with an earlier version")
+def curve(lines: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:
+    """The curve of `score` (for instance `bleu`) over `axis` (a key of `AXES`) from lines of a `metrics.jsonl` that all have both."""
     x = tuple(float(line[AXES[axis]]) for line in lines)
     return Curve(x, tuple(float(line[f"valid/{score}"]) for line in lines), score in LESS_IS_BETTER)
-
-
-def _lacks(metrics: Sequence[Mapping[str, Any]], score: str, axis: str) -> bool:
-    """Whether a line of the metrics has the score but not its place on the axis."""
-    return any(AXES[axis] not in line for line in metrics if f"valid/{score}" in line)
 
 
 def unrecorded(metrics: Sequence[Mapping[str, Any]], score: str, evaluated: Sequence[int]) -> list[int]:
@@ -101,13 +83,11 @@ def unrecorded(metrics: Sequence[Mapping[str, Any]], score: str, evaluated: Sequ
 def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
     """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`.
 
-    An axis that an earlier version did not record is left out.
+    There is an evaluation. An axis that an earlier version did not record is left out.
     """
-    found = {}
-    for axis in AXES:
-        if not any(f"valid/{score}" in line for line in metrics) or _lacks(metrics, score, axis):
-            continue
-        each = curve(metrics, score, axis)
-        until = each.x[-1]
-        found[axis] = {"area": each.area(until), "until": until, "mean": each.mean(until)}
-    return found
+    lines = [line for line in metrics if f"valid/{score}" in line]
+    found = {axis: curve(lines, score, axis) for axis in AXES if all(AXES[axis] in line for line in lines)}
+    return {
+        axis: {"area": each.area(until := each.x[-1]), "until": until, "mean": each.mean(until)}
+        for axis, each in found.items()
+    }

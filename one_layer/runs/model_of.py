@@ -9,6 +9,7 @@ from typing import Any
 from one_layer.layers.freezing import STACKS
 from one_layer.runs.changes import STEPS
 from one_layer.runs.folder import RunFolder
+from one_layer.runs.records import replaced
 from one_layer.system.errors import UserError
 
 _TEXT = (*STEPS, "source_language", "target_language")
@@ -44,10 +45,5 @@ def with_model_of(config: dict[str, Any], given: Collection[str], workdir: Path)
     if not same_task:  # a stack that the task does not have stays out
         values["model.shared_embedding"] = config["model"]["shared_embedding"]
         values |= {f"model.{stack}_layers": 0 for stack in STACKS if config["model"][f"{stack}_layers"] == 0}
-    new = {name: dict(value) if isinstance(value, dict) else value for name, value in config.items()}
-    for name, value in values.items():
-        if name not in given:
-            section, _, key = name.rpartition(".")
-            (new[section] if section else new)[key] = value
-    new["train"] |= {"init_from": path, "model_of": ""}
-    return new
+    values = {name: value for name, value in values.items() if name not in given}
+    return replaced(config, {**values, "train.init_from": path, "train.model_of": ""})

@@ -35,10 +35,13 @@ class Doing:
 
 
 def doing(paths: RunPaths, train: Mapping[str, Any]) -> Doing:
-    """What the run in a folder is doing. `train` is that section of its config."""
-    now = state(paths)
-    if now == FINISHED:
+    """What the run in a folder is doing. `train` is that section of its config.
+
+    It is finished, under way, not finished (it has begun, and nobody works on it), or waits to begin.
+    """
+    if paths.result_file.is_file():
         return Doing()
+    now = UNDER_WAY if holder(paths.path) else STOPPED if paths.holds_run else WAITING
     said = last_line(log_file(paths.path)) if now == STOPPED else ""
     return Doing(now, progress(paths, train), said.removeprefix(_ERROR) if said.startswith(_ERROR) else "")
 
@@ -55,15 +58,6 @@ def progress(paths: RunPaths, train: Mapping[str, Any]) -> Progress:
     updates = _updates(paths, train)
     left = time_left(update, updates, seconds) if updates and update and seconds is not None else None
     return Progress(update, updates, _metric(lines), left)
-
-
-def state(paths: RunPaths) -> str:
-    """Whether a run is finished, under way, not finished (it has begun, and nobody works on it), or waits to begin."""
-    if paths.result_file.is_file():
-        return FINISHED
-    if holder(paths.path):
-        return UNDER_WAY
-    return STOPPED if paths.holds_run else WAITING
 
 
 def log_file(folder: Path) -> Path:

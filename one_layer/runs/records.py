@@ -103,6 +103,15 @@ def changes_scores(name: str) -> bool:
     return not name.startswith("mesh.") and name not in _WITHOUT_EFFECT
 
 
+def replaced(config: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The nested plain values of a config with other values of some keys, by dotted names."""
+    new = {name: dict(value) if isinstance(value, dict) else value for name, value in config.items()}
+    for name, value in values.items():
+        section, _, key = name.rpartition(".")
+        (new[section] if section else new)[key] = value
+    return new
+
+
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Joins nested keys by dots and turns tuples into lists, so that a config read from JSON compares equal."""
     flat: dict[str, Any] = {}

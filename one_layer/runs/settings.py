@@ -11,7 +11,7 @@ from one_layer.data.text.assets import Vocabularies, check_equal
 from one_layer.models import ModelConfig, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.trained import TrainedParts
-from one_layer.runs.records import fits, record, refuse_unknown
+from one_layer.runs.records import fits, record, refuse_unknown, replaced
 from one_layer.system.errors import UserError, check_least
 from one_layer.tasks import TASKS, task_named
 from one_layer.tasks.losses import Distil
@@ -196,11 +196,7 @@ def resolve(config: dict[str, Any]) -> RunConfig:
 
 def with_values(run: RunConfig, values: dict[str, Any]) -> RunConfig:
     """`run` with other values of some keys, by dotted names. Raises: UserError as `resolve` does."""
-    plain = {name: dict(value) if isinstance(value, dict) else value for name, value in run.raw.items()}
-    for name, value in values.items():
-        section, _, key = name.partition(".")
-        plain[section][key] = value
-    return resolve(plain)
+    return resolve(replaced(run.raw, values))
 
 
 def task_settings(task: Task, values: dict[str, Any]) -> Any:

@@ -18,14 +18,13 @@ from one_layer.sweeps.plan import Run
 class Job(ABC):
     """A run that was started. It has finished if it left a result, and only then."""
 
+    process: Process | None = (
+        None  # takes signals for the run, perhaps for several; None if it belongs to somebody else
+    )
+
     @abstractmethod
     def ended(self) -> str | None:
         """None while the run works; then what went wrong, which is empty for a run that finished."""
-
-    @property
-    def process(self) -> Process | None:
-        """The process that takes signals for the run, perhaps for several; None if it belongs to somebody else."""
-        return None
 
 
 class Launcher:
@@ -53,7 +52,7 @@ class Process(Job):
 
     def __init__(self, words: list[str], log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log, self._begin = log, size(log)
+        self.process, self._log, self._begin = self, log, size(log)
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 words,
@@ -68,11 +67,6 @@ class Process(Job):
         """None while the process works; then why it ended."""
         code = self._process.poll()
         return None if code is None else problem(code, self._log, self._begin)
-
-    @property
-    def process(self) -> Process:
-        """This process."""
-        return self
 
     def stop(self, number: int) -> None:
         """Sends the signal `number`."""

@@ -64,18 +64,14 @@ class _Member(Job):
     """A run that is trained in a population. It may end before the others do."""
 
     def __init__(self, process: Process, run: Run) -> None:
-        self._process, self._run, self._log = process, run, log_file(run.folder)
+        self.process: Process = process
+        self._run, self._log = run, log_file(run.folder)
         self._begin = size(self._log)
-
-    @property
-    def process(self) -> Process:
-        """That of the population."""
-        return self._process
 
     def ended(self) -> str | None:
         if self._run.paths.result_file.exists():
             return ""
-        if (why := self._process.ended()) is None:
+        if (why := self.process.ended()) is None:
             return None
         said = last_line(self._log, self._begin)  # perhaps the sentence with which the member itself ended
         return said.removeprefix(_ERROR) if said.startswith(_ERROR) else why

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from one_layer.runs.convergence import MAIN_SCORES
+from one_layer.report.naming import MEASURES
 from one_layer.runs.paths import read_object
 from one_layer.sweeps.plan import Run
 from one_layer.system.errors import UserError
@@ -29,4 +29,4 @@ def first_score(result: dict[str, Any]) -> float:
 
 def _main(values: dict[str, Any]) -> tuple[str, float] | tuple[()]:
     """The name and the value of the score of a test set that people look at first."""
-    return next(((name, values[name]) for name in MAIN_SCORES if name in values), ())
+    return next(((name, values[name]) for name in MEASURES if name in values), ())

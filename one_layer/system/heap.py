@@ -13,8 +13,8 @@ import platform
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 
 
-def keep_freed_memory() -> bool:
-    """Tells glibc's malloc to keep freed memory, and returns whether it did.
+def keep_freed_memory() -> None:
+    """Tells glibc's malloc to keep freed memory.
 
     XLA frees the large buffers of a step at its end. By default, glibc returns them to the system, and the next step gets them back page
     by page, each filled with zeros. At the size `small` this is a third of a masked step on a CPU. With one arena and no mapped blocks,
@@ -27,11 +27,10 @@ def keep_freed_memory() -> bool:
         name.startswith("MALLOC_") for name in os.environ
     )
     if chosen or platform.libc_ver()[0] != "glibc":
-        return False
-    settings = {_MMAP_MAX: 0, _TRIM_THRESHOLD: -1, _ARENA_MAX: 1}  # a threshold of -1 turns trimming off
+        return
     mallopt = ctypes.CDLL(None).mallopt
-    accepted = [mallopt(name, value) == 1 for name, value in settings.items()]
-    return all(accepted)
+    for name, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1), (_ARENA_MAX, 1)):  # a threshold of -1 turns trimming off
+        mallopt(name, value)
 
 
 def collect_seldom() -> None:

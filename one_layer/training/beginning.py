@@ -130,18 +130,17 @@ def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | Non
 def _check_ticket(run: RunConfig) -> None:
     """Raises: UserError if no ticket could be written after hours of training, because the settings do not fit into one."""
     try:
-        stored_as(run.model_config(_FEWEST, _FEWEST).supermask)
-    except UserError as error:
-        log.warning("this run will have no ticket: %s", error)
+        settings = _settings(run, run.model_config(_FEWEST, _FEWEST))
+    except UserError:  # a selection of one's own has none; `_warn_of_work` says so
         return
     try:
-        read_settings(write_settings(_settings(run, run.model_config(_FEWEST, _FEWEST))))
+        read_settings(write_settings(settings))
     except UserError as error:
         raise UserError(f"no ticket could be written of this run: {error}") from None
 
 
 def _warn_of_work(run: RunConfig, model: ModelConfig) -> None:
-    """Logs if a ticket of the run would be refused for its size. That is no reason not to train: the checkpoints can still be used."""
+    """Logs if the run can have no ticket, or one that is refused for its size. The checkpoints can still be used."""
     try:
         check_work(_settings(run, model))
     except UserError as error:
@@ -149,8 +148,7 @@ def _warn_of_work(run: RunConfig, model: ModelConfig) -> None:
 
 
 def _settings(run: RunConfig, model: ModelConfig) -> Settings:
-    if model.masked:
-        model = model.replace(selection=stored_as(model.supermask))
+    model = model.replace(selection=stored_as(model.supermask))
     return Settings(run.task, model, run.seed, 0, run.data, run.evaluation, training=of_training(run.raw))
 
 

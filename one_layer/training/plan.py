@@ -20,7 +20,6 @@ def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
       The length of the run has no part in it.
     - `optim.warmup` is a twentieth of the updates, but at most 4,000.
     - `train.evaluate_every` is an epoch, but a run of 10 updates or more is evaluated at least 10 times and at most 20 times.
-
     """
     updates = total_updates(run.train, epoch_updates)
     width = run.model["d_model"]

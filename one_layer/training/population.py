@@ -21,7 +21,7 @@ from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError, of_a_file
 from one_layer.tasks.model import prepared
 from one_layer.tasks.protocol import Between, Validator, Variables
-from one_layer.training import programs
+from one_layer.training import programs, results
 from one_layer.training.beginning import opened
 from one_layer.training.course import Request, course
 from one_layer.training.interruption import Interrupted, Interruption
@@ -161,7 +161,7 @@ class _Population:
                 with self._clock.stopped():  # closing waits until all is written, which is no time of the others
                     member.checkpoints.close()
             with self._clock.stopped():
-                member.write_results(entry.overrides)
+                results.write(member, entry.overrides)
 
     def _check_text(self, name: str, member: Member) -> None:
         """Raises: UserError if the member's text is not that of the first one, by which all of them are validated."""

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from one_layer import tickets
-from one_layer.data.corpus import Corpus, Split
+from one_layer.data.corpus import Split
 from one_layer.layers.quantization import Precisions
 from one_layer.models import shapes
 from one_layer.models.accounting import account
@@ -23,30 +23,23 @@ from one_layer.runs.evaluate import fingerprints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.restore import restore_run
-from one_layer.runs.settings import RunConfig
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets import inspection
 from one_layer.training import processes
 from one_layer.training.metrics import read_metrics
-from one_layer.training.progress import Progress
+from one_layer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
 
 
-def write(
-    run: RunConfig,
-    corpus: Corpus,
-    folder: RunFolder,
-    progress: Progress,
-    epoch_updates: int,
-    overrides: list[str],
-) -> dict[str, Any]:
+def write(trainer: Trainer, overrides: list[str]) -> dict[str, Any]:
     """Scores the best checkpoint on every test set; writes the hypotheses, `result.json`, and a ticket (see `_ticket`).
 
-    Raises: UserError for damaged metrics, before anything is scored.
+    Returns: the content of `result.json`. Raises: UserError for damaged metrics, before anything is scored.
     """
+    run, corpus, folder, progress = trainer.run, trainer.corpus, trainer.folder, trainer.progress
     curve = read_metrics(folder.metrics_file)  # before anything is scored: a damaged line ends this
     best = restore_run(folder, "best", vars(run.mesh))
     with closing(folder.checkpoints()) as checkpoints:
@@ -80,7 +73,7 @@ def write(
         "data": fingerprints(corpus),
         "valid": {"select": select, "score": score, "step": best.step},
         "steps": progress.step,
-        "epochs": progress.step / epoch_updates,
+        "epochs": progress.step / trainer.epoch_updates,
         "skipped_updates": progress.skipped,
         "train_seconds": progress.seconds,
         "train_tokens": progress.tokens,
@@ -117,10 +110,10 @@ def _ticket(best: TrainedModel, folder: RunFolder) -> tuple[dict[str, int], list
     return {"ticket_file": size}, inspection.masks(inspection.inspect(folder.ticket_file))
 
 
-def _examples(split: Split, hypotheses: list[str], count: int = 3) -> list[dict[str, str]]:
-    """A few lines from the whole length of a split, with what the model made of them."""
+def _examples(split: Split, hypotheses: list[str]) -> list[dict[str, str]]:
+    """Three lines from the whole length of a split, with what the model made of them."""
     references = split.reference_detokenized or split.reference
-    places = range(0, len(hypotheses), max(1, -(-len(hypotheses) // count)))
+    places = range(0, len(hypotheses), max(1, -(-len(hypotheses) // 3)))
     return [
         {"source": split.source_text[place], "reference": references[place], "hypothesis": hypotheses[place]}
         for place in places

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.runs.settings import RunConfig
+from one_layer.training import results
 from one_layer.training.beginning import opened
 from one_layer.training.course import course
 from one_layer.training.interruption import Interruption
@@ -28,4 +29,4 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
                     programs.wait(batch)
                     trainer.update(batch, number)
             trainer.stop_if_asked(interruption)
-        return trainer.write_results(overrides)
+        return results.write(trainer, overrides)

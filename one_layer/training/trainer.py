@@ -18,7 +18,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
-from one_layer.training import processes, results
+from one_layer.training import processes
 from one_layer.training.backskipping import with_policy
 from one_layer.training.compiling import Compiling
 from one_layer.training.distilling import Lessons
@@ -146,7 +146,3 @@ class Trainer:
                 self.save()
             self.checkpoints.wait()
             raise Interrupted(number, self.progress.step)
-
-    def write_results(self, overrides: list[str]) -> dict[str, Any]:
-        """Scores the best checkpoint on the test sets and writes `result.json`. Returns: its content."""
-        return results.write(self.run, self.corpus, self.folder, self.progress, self.epoch_updates, overrides)

@@ -30,7 +30,7 @@ def test_the_best_model_is_the_best_point_of_a_whole_model_whatever_its_checkpoi
     folder = sized(tmp_path / "a", {}, 30.0, 1000)
     sized(tmp_path / "b", {"optim.lr": 0.1}, 31.0, 1000)
     score_again(folder, "average:5", 33.0, "average")
-    score_again(folder, "last", 40.0, layers={"encoder": "1"})
+    score_again(folder, "last", 40.0, layers={"encoder": "1"})  # of an earlier version
     assert best(found(tmp_path)).label == "masks lr 0.002 average of 5"
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from one_layer.report.reading import read_runs
 from one_layer.runs.convergence import Curve, curve, merit, selected_by, summary
-from one_layer.system.errors import UserError
 from one_layer.tasks.classification.scoring import SCORES
 from tests import ROOT
 
@@ -86,15 +85,3 @@ def test_the_summary_has_every_axis():
     assert {axis: part["until"] for axis, part in found.items()} == {"seconds": 100.0, "updates": 200.0, "flops": 20.0}
     assert all(part["mean"] == pytest.approx(part["area"] / part["until"]) for part in found.values())
     assert len({round(part["mean"], 6) for part in found.values()}) == 1  # evenly spaced on every axis
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: curve(lines(1.0), "f1", "updates"), r"no validation score 'f1'; it has bleu, nll"),
-        (lambda: curve([{"step": 1, "valid/bleu": 1.0}], "bleu", "flops"), r"do not have 'train/flops'"),
-    ],
-)
-def test_what_a_run_does_not_have(call, message):
-    with pytest.raises(UserError, match=message):
-        call()

@@ -13,7 +13,7 @@ from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
 from one_layer.system.errors import UserError
-from one_layer.training import population, programs
+from one_layer.training import population, programs, results
 from one_layer.training.beginning import opened
 from one_layer.training.course import _Course
 from one_layer.training.interruption import Interrupted, Interruption
@@ -170,7 +170,7 @@ def test_a_signal_while_a_member_is_scored_is_not_lost_if_another_is_unfinished(
         interruption.signal = signal.SIGTERM
 
     monkeypatch.setattr(population, "course", course)
-    monkeypatch.setattr(Member, "write_results", write_results)
+    monkeypatch.setattr(results, "write", write_results)
     with pytest.raises(Interrupted) as caught:
         train_together(entries(tmp_path, "one", "two"), interruption)
     assert caught.value.number == signal.SIGTERM and not (tmp_path / "two").exists()
@@ -193,7 +193,7 @@ def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
     monkeypatch.setattr(population, "Clock", lambda: Clock(lambda: now[0]))
     monkeypatch.setattr(Stack, "update", taking(1, Stack.update))
     monkeypatch.setattr(Member, "begun", taking(1000, Member.begun))
-    monkeypatch.setattr(Member, "write_results", taking(1000, Member.write_results))
+    monkeypatch.setattr(results, "write", taking(1000, results.write))
     monkeypatch.setattr(Checkpoints, "close", taking(1000, Checkpoints.close))
     monkeypatch.setattr(_Course, "evaluate_and_save", taking(1000, _Course.evaluate_and_save))
     assert not train_together(entries(tmp_path, "one", "still"), Interruption())

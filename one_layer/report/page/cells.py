@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import jinja2
 from markupsafe import Markup, escape
 
 from one_layer.report.tables import MISSING, Table
 
+# Texts are shown as they are, and never as HTML.
+PAGES = jinja2.Environment(
+    loader=jinja2.PackageLoader("one_layer.report", "page"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
 _NUMBER = re.compile(r"[-+−]?[\d,]+(\.\d+)?( ?%(?: ± [\d.e+-]+ ?%?)?| ± [\d.e+-]+)?")
 _WORDS = ("", MISSING, "never")  # that stand in the place of a number
 
@@ -20,25 +29,8 @@ def html(table: Table, links: Mapping[str, str], anchored: bool = False) -> Mark
     """
     filled = [place for place in range(len(table.columns)) if any(row[place] for row in table.rows)]
     numeric = {place for place in filled if _is_numeric([row[place] for row in table.rows])}
-    head = Markup("").join(
-        Markup('<th scope="col"{}>{}</th>').format(_class(place in numeric), linked(table.columns[place], links))
-        for place in filled
-    )
-    body = Markup("").join(
-        Markup("<tr{}>{}</tr>\n").format(
-            Markup(' id="{}"').format(_id(row[0])) if anchored else "",
-            Markup("").join(
-                Markup("<td{}>{}</td>").format(_class(place in numeric), linked(row[place], {} if anchored else links))
-                for place in filled
-            ),
-        )
-        for row in table.rows
-    )
-    caption = Markup('<p class="caption">{}</p>').format(table.caption) if table.caption else ""
-    return Markup(
-        '<section class="block"><h3>{}</h3>{}\n<div class="table" tabindex="0"><table>\n<thead><tr>{}</tr></thead>\n'
-        "<tbody>\n{}</tbody></table></div></section>\n"
-    ).format(table.title, caption, head, body)
+    shown = {"table": table, "links": links, "anchored": anchored, "filled": filled, "numeric": numeric}
+    return Markup(PAGES.get_template("table.html").render(**shown, linked=linked, id_of=_id))
 
 
 def linked(text: str, links: Mapping[str, str]) -> Markup:
@@ -48,10 +40,6 @@ def linked(text: str, links: Mapping[str, str]) -> Markup:
 
 def _is_numeric(cells: list[str]) -> bool:
     return all(cell in _WORDS or _NUMBER.fullmatch(cell) for cell in cells) and any(map(_NUMBER.fullmatch, cells))
-
-
-def _class(is_number: bool) -> Markup:
-    return Markup(' class="number"') if is_number else Markup("")
 
 
 def _id(name: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from one_layer.report.claims import judged
@@ -17,14 +16,6 @@ from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 
-# Texts are shown as they are, and never as HTML.
-_PAGES = jinja2.Environment(
-    loader=jinja2.PackageLoader("one_layer.report", "page"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
 _ANCHORED = ("names", "methods")  # sections whose rows are what the names of models and runs lead to
 
 
@@ -44,7 +35,7 @@ def page(
     links |= {name: str(folder) for folder, name in names.items()}
     missing = sum(not record.result for record in records)
     drawn = [(picture, Markup(drawing)) for picture, drawing in pictures]
-    return _PAGES.get_template("page.html").render(
+    return cells.PAGES.get_template("page.html").render(
         pattern=pattern,
         finished=len(records) - missing,
         missing=missing,

@@ -33,8 +33,6 @@ def shared(configs: Sequence[naming.Config]) -> str:
 def cost(points: Sequence[Point]) -> list[Sentence]:
     """What is the best model, and what does it cost?"""
     top = best(points)
-    if top is None:
-        return [["All scores are of models without some of their layers."]]
     first: Sentence = [
         f"{score(top, _unit(top))} by ",
         top,
