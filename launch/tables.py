@@ -27,7 +27,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "resu
 PICTURE = ROOT / "docs" / "crossing.svg"
 
 _TABLE = re.compile(r"(?<=<!-- scores -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL)
-_TEST = re.compile(r"(test\d*|dev|everyday)( sacreBLEU)?")
+_TEST = re.compile(r"(test\d*|dev|everyday|flores|newstest2014|ted)( sacreBLEU)?")
 _MEASURES = ("bleu_tokenized", "bits_per_byte", "perplexity", "accuracy")  # the first that a test has
 _QUANTILES = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # of Student's t, 97.5 %, by the number of pairs
 
