@@ -1,11 +1,11 @@
 """Writes the scores in the tables of the documents again, from the stored runs: `python -m launch.tables`.
 
 A table between `<!-- scores -->` and `<!-- end -->` names stored runs in its column "run": `multi30k/best` is the run `best` of
-results/multi30k.jsonl.zst, and `multi30k/best@ticket-int4` its file in 4 bits. Names that begin with `_` or `,` are further seeds:
-they are put behind the first name. "`a/x` against `y`" is the difference of two runs of one collection, seed by seed, with its 95 %
-t-interval. Columns whose title is known here are filled in: a test set (`test2016`, `everyday`; tokenised BLEU, or what else the task
-measures), one with `sacreBLEU` behind its name, `valid nll` at the last evaluation, `bytes` of the file, and `minutes` of updates.
-All other cells are left as they are.
+results/multi30k.jsonl.zst, `multi30k/best@ticket-int4` its file in 4 bits, and `NAME@ticket@ctranslate2` a file as that engine computes
+it. Names that begin with `_` or `,` are further seeds: they are put behind the first name. "`a/x` against `y`" is the difference of two
+runs of one collection, seed by seed, with its 95 % t-interval. Columns whose title is known here are filled in: a test set (`test2016`,
+`everyday`; tokenised BLEU, or what else the task measures), one with `sacreBLEU` behind its name, `valid nll` at the last evaluation,
+`bytes` of the file, and `minutes` of updates. All other cells are left as they are.
 
 It also draws docs/crossing.svg: the nll of signs less that of dense models of equal bytes, in training.
 """
@@ -26,7 +26,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "resu
 PICTURE = ROOT / "docs" / "crossing.svg"
 
 _TABLE = re.compile(r"(?<=<!-- scores -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL)
-_TEST = re.compile(r"(test\d*|dev|everyday)( sacreBLEU)?")
+_TEST = re.compile(r"(test\d*|dev|everyday|flores|newstest2014|ted)( sacreBLEU)?")
 _MEASURES = ("bleu_tokenized", "bits_per_byte", "perplexity", "accuracy")  # the first that a test has
 _QUANTILES = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # of Student's t, 97.5 %, by the number of pairs
 
@@ -110,11 +110,14 @@ class Scores(NamedTuple):
         return title, self._files()[0]["file_bytes"] if self.checkpoint else result["bytes"]["ticket_file"]
 
     def _files(self, test: str = "") -> list[dict[str, Any]]:
-        """The evaluations of the checkpoint, on one test set or on all."""
+        """The evaluations of the checkpoint by one engine, on one test set or on all."""
+        checkpoint, _, engine = self.checkpoint.partition("@")
         return [
             each
             for each in self.record.evaluations
-            if self.checkpoint in str(each["checkpoint"]).replace(":", "-") and str(each["split"]).startswith(test)
+            if checkpoint in str(each["checkpoint"]).replace(":", "-")
+            and each.get("engine", "") == engine
+            and str(each["split"]).startswith(test)
         ]
 
 

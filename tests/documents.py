@@ -23,6 +23,7 @@ from tests import ROOT
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / folder / "README.md" for folder in ("results", "tickets")),
 ]
 PLACEHOLDER = re.compile(r"[A-Z]{3,}|[*{}<>\[\]]|\.\.\.")  # DIR, NAME.py, dict.{language}.txt, dict.*.txt
 SECTIONS = ("model", "data", "optim", "train", "evaluation")

@@ -90,7 +90,7 @@ def test_paths_and_names_exist(page: Path) -> None:
 @by_page
 def test_config_keys_exist(page: Path) -> None:
     config = importlib.import_module("configs.common").get_config()
-    for span in spans(page):
+    for span in (word for several in spans(page) for word in several.split()):
         key = re.fullmatch(rf"(?:--config\.)?((?:{'|'.join(SECTIONS)})\.[a-z0-9_]+)(?:=.*)?", span)
         if key and not re.search(r"\.(pt|de|en|tsv|txt|safetensors)$", span):
             section, name = key[1].split(".")

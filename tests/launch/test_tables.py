@@ -48,10 +48,16 @@ def test_seeds_have_a_mean_and_a_difference_has_its_interval() -> None:
     assert tables.Measure(1).difference([3.0], [1.0]) == "+2.0 (one pair)"
 
 
-def test_a_file_and_an_average_have_their_own_scores() -> None:
-    rows = "| `multi30k/best@ticket-int4` | - |  |\n| `multi30k/dense_published@average-10` | - |  |"
+def test_a_file_an_average_and_an_engine_have_their_own_scores() -> None:
+    names = (
+        "multi30k/best@ticket-int4",
+        "multi30k/dense_published@average-10",
+        "tickets/multi30k-en-de@ticket",
+        "tickets/multi30k-en-de@ticket@ctranslate2-int8",
+    )
+    rows = "\n".join(f"| `{name}` | - |  |" for name in names)
     found = re.findall(r"\d+\.\d+(?= \|$)", tables.table(HEAD + rows), re.MULTILINE)
-    assert found == ["37.99", "41.14"]
+    assert found == ["37.99", "41.14", "41.38", "41.32"]
 
 
 @pytest.mark.parametrize(
