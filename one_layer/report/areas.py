@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from one_layer.report import texts
 from one_layer.report.point import Point
@@ -46,7 +46,7 @@ def areas(records: Iterable[Record]) -> list[Areas]:
     """
     alike: dict[tuple[str, frozenset[str]], list[Record]] = {}
     for record in records:
-        if record.result and is_curve(record.evaluated(record.select)):
+        if record.result and len(record.evaluated(record.select)) > 1:
             recorded = frozenset(axis for axis in AXES if _records(record, record.select, axis))
             alike.setdefault((record.select, recorded), []).append(record)
     return [areas_of(each, score) for (score, _), found in alike.items() for each in groups(found, score)]
@@ -59,11 +59,6 @@ def areas_of(records: list[Record], score: str) -> Areas:
     until = {axis: min(each.x[-1] for each in curves[axis]) for axis in axes}
     found = {axis: [each.mean(until[axis]) for each in curves[axis]] for axis in axes}
     return Areas(score, records[0].validated(score), records, until, found, curves)
-
-
-def is_curve(evaluations: list[dict[str, Any]]) -> bool:
-    """Whether these are enough evaluations for a curve."""
-    return len(evaluations) > 1
 
 
 def left_out(records: Sequence[Record], score: str) -> list[str]:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from one_layer.report import naming, texts
-from one_layer.report.areas import areas_of, is_curve
+from one_layer.report.areas import areas_of
 from one_layer.report.naming import Config
 from one_layer.report.point import Bench, Line, Point, alike, lines_of
 from one_layer.report.reading import groups
@@ -211,8 +211,8 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
     measure = min(measures)
     if len(measures) > 1 or len(groups(runs, measure)) > 1:
         return  # they are not scores of one text by one measure
-    if not all(is_curve(record.evaluated(measure)) for record in runs):
-        return
+    if not all(len(record.evaluated(measure)) > 1 for record in runs):
+        return  # one of them has no curve
     found = areas_of(runs, measure)
     for axis, word in (("flops", "operations"), ("seconds", "seconds")):
         if axis not in found.until:

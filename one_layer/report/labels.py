@@ -54,15 +54,11 @@ def labels(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[
     configs = {settings[record.folder]: record.described for record in records}
     models = {without(setting, [KEEP]): config for setting, config in configs.items()}
     names = dict(zip(models, _names(list(models), list(models.values())), strict=True))
-    keeps = [f"keep {dict(setting).get(KEEP, '1')}" for setting, config in configs.items() if _masked(config)]
-    usual = _usual(keeps)
-    return {
-        setting: Label(
-            names[without(setting, [KEEP])],
-            word if _masked(config) and (word := f"keep {dict(setting).get(KEEP, '1')}") != usual else "",
-        )
-        for setting, config in configs.items()
-    }
+    masked = [setting for setting, config in configs.items() if config.get("model.weights") != "dense"]
+    keeps = {setting: f"keep {dict(setting).get(KEEP, '1')}" for setting in masked}
+    usual = _usual(list(keeps.values()))
+    said = {setting: keep for setting, keep in keeps.items() if keep != usual}
+    return {setting: Label(names[without(setting, [KEEP])], said.get(setting, "")) for setting in configs}
 
 
 def run_names(records: Sequence[Record], settings: Mapping[Path, Setting]) -> dict[Path, str]:
@@ -199,7 +195,3 @@ def _usual(values: Sequence[str]) -> str | None:
     """The value that more than half of these have."""
     (value, count), *_ = Counter(values).most_common(1) or [("", 0)]
     return value if 2 * count > len(values) else None
-
-
-def _masked(config: Config) -> bool:
-    return config.get("model.weights") != "dense"

@@ -14,21 +14,15 @@ from one_layer.runs.convergence import merit
 
 def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping[Bench, Sequence[Point]]) -> Table:
     """A row for each run: its scores by the best checkpoint, and the bytes of its model, which are those of a file or counted."""
-    scores: dict[Bench, dict[Path, float]] = {}
+    scores: dict[Bench, dict[Path, float]] = {bench: {} for bench in benches}
     sizes: dict[Path, int] = {}
     for point in (point for points in benches.values() for point in points if point.whole):
         for record, value in zip(point.records, point.values, strict=True):
-            scores.setdefault(point.bench, {}).setdefault(record.folder, value)
+            scores[point.bench].setdefault(record.folder, value)
             if point.bytes:
                 sizes.setdefault(record.folder, point.bytes)
 
-    def cells(record: Record) -> list[str]:
-        return [
-            bench.shown(its[record.folder]) if record.folder in (its := scores.get(bench, {})) else ""
-            for bench in benches
-        ]
-
-    first = next((bench for bench in benches if bench in scores), None)
+    first = next((bench for bench in benches if scores[bench]), None)
 
     def rank(record: Record) -> float:
         if first is None or record.folder not in scores[first]:
@@ -38,11 +32,12 @@ def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping
     rows = []
     for record in sorted(records, key=rank, reverse=True):
         result, size = record.result, sizes.get(record.folder)
+        cells = [bench.shown(its[record.folder]) if record.folder in its else "" for bench, its in scores.items()]
         minutes = f"{result['train_seconds'] / 60:.1f}" if "train_seconds" in result else ""
         best = str(result.get("valid", {}).get("step", ""))
         state = "scored" if record.imported else record.doing.state  # another program trained it
         cost = [f"{size / 1e6:.3f}" if size else "", minutes, best, str(_updates(record) or "")]
-        rows.append([names[record.folder], state, *cells(record), *cost])
+        rows.append([names[record.folder], state, *cells, *cost])
     columns = ["run", "state", *(bench.title for bench in benches), "MB", "minutes", "best update", "of"]
     caption = (
         "Scores of the best checkpoint by the score on the validation text. MB: the file, or the weights counted where there is none. "

@@ -22,16 +22,14 @@ ABOUT_AS_SMALL = 1.01  # of two files; the names of folders alone make such diff
 _MOST_NAMED = 12  # models of which each has a colour and a name of its own
 
 
-def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
-    """Score against the bytes of a model, on a log axis; no picture for fewer than two models with bytes.
+def score_against_bytes(points: list[Point], number: int) -> Picture:
+    """Score against the bytes of a model, on a log axis. Some models have bytes.
 
     The files of one model, in full precision and in fewer bits, are joined by a line. A dashed line joins the frontier: the files than
     which no smaller one has a better score. Many models are told apart by the kind of their weights, and only the frontier by name;
     those that are far worse than the others are not shown.
     """
     every = sized(points)
-    if len(every) < 2:
-        return []
     bench = points[0].bench
     many = len({point.series for point in every}) > _MOST_NAMED
     shown = _without_the_worst(every) if many else every
@@ -55,7 +53,7 @@ def score_against_bytes(points: list[Point], number: int) -> list[Picture]:
         caption += (
             f" {counted(len(every) - len(shown), 'mark')} far below the others are only there and in the CSV file."
         )
-    return [Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, tuple(every), figure)]
+    return Picture(f"bytes-{number}", f"Score against bytes: {bench.title}", caption, tuple(every), figure)
 
 
 def frontier(points: list[Point]) -> list[Point]:

@@ -77,7 +77,7 @@ def _pictures(benches: dict[Bench, list[Point]]) -> list[Picture]:
     for each in benches.values():
         found += [draw(comparison, len(found) + place) for place, comparison in enumerate(comparisons(each), 1)]
         folders = frozenset(record.folder for point in each for record in point.records)
-        found += score_against_bytes(each, len(found) + 1) if len(sized(each)) >= LEAST else []
+        found += [score_against_bytes(each, len(found) + 1)] if len(sized(each)) >= LEAST else []
         curves = any(len(validation(record)) >= LEAST for point in each for record in point.records)
         found += convergence(each, len(found) + 1) if curves and folders not in known else []
         known.add(folders)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,7 +24,7 @@ def changes(before: dict[str, Any], run: RunConfig) -> dict[str, tuple[Any, Any]
     Keys that `run` leaves open are left out, because a resumed run takes the old values. So are keys that only one of the two has: they
     came with another version of the program, where they have their default values.
     """
-    now, open_ = flatten(json.loads(json.dumps(run.raw))), left_open(run)
+    now, open_ = flatten(run.raw), left_open(run)
     differing = [name for name in sorted(before.keys() & now.keys()) if before[name] != now[name]]
     return {name: (before[name], now[name]) for name in differing if name not in open_}
 

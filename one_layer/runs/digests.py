@@ -24,5 +24,4 @@ def digest(tree: Any) -> str:
 
 def digest_of_text(progress: dict[str, Any]) -> str:
     """The same of what JSON makes of a progress."""
-    plain = json.loads(json.dumps(progress))
-    return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(json.dumps(progress, sort_keys=True).encode(), digest_size=16).hexdigest()

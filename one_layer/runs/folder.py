@@ -75,7 +75,7 @@ class RunFolder(RunPaths):
             if self.checkpoints_folder.exists():
                 raise UserError(f"{self} holds checkpoints but no config.json; give a new --workdir")
             return False
-        before = flatten(json.loads(json.dumps(self.read_config().raw)))
+        before = flatten(self.read_config().raw)
         fatal = {name: each for name, each in changes(before, run).items() if not may_change(name, each, run)}
         if fatal:
             keys = "; ".join(f"{name}: {there!r} there, {here!r} here" for name, (there, here) in fatal.items())

@@ -39,8 +39,5 @@ def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, float | None]:
     own = sources(flatten(result.get("config", {})), (*seen, folder)) if own is None else own
     # A run that is source and teacher was trained once.
     every = [result, *{each["path"]: each for each in own}.values()]
-    return {name: _sum([each.get(name) for each in every]) for name in _COSTS}
-
-
-def _sum(costs: list[float | None]) -> float | None:
-    return None if None in costs else sum(cost for cost in costs if cost is not None)
+    found: dict[str, list[Any]] = {name: [each.get(name) for each in every] for name in _COSTS}
+    return {name: None if None in costs else sum(costs) for name, costs in found.items()}

@@ -22,7 +22,6 @@ def claim(plan: Plan) -> None:
     """
     path = plan.workdir / SWEEP_FILE
     now = {run.name: {"varied": run.varied, "words": run.words, "config": run.config} for run in plan.runs}
-    now = json.loads(json.dumps(now))
     runs: dict[str, Any] = {}
     if path.exists():
         runs = _recorded(path, plan)
@@ -64,7 +63,7 @@ def _check(run: Run, before: dict[str, Any]) -> None:
     A run that has finished is not trained or scored again. So what its result is of must stay, although it may change in a run that
     goes on.
     """
-    own = in_sweep(flatten(json.loads(json.dumps(run.config))), [run.folder.parent])
+    own = in_sweep(flatten(run.config), [run.folder.parent])
     if all(before[name] == own[name] for name in before.keys() & own.keys()):
         return
     from one_layer.runs.changes import changes, may_change  # late: it imports JAX

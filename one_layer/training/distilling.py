@@ -74,7 +74,12 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
         log.info("teacher: %s (%s, update %d) reads each batch", run.data.teacher, teacher.source, teacher.step)
         return Lessons(key, partial(_ReadBatches, reader=reader))
     file = (Path(run.data.store) if run.data.store else folder.path) / f"teacher-{key}.probabilities"
-    probabilities = _of_pairs(reader, run, corpus, file)
+    source, target = corpus.train.source, corpus.train.target
+    counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
+    kind = record(reader.k, len(corpus.target_vocabulary))
+    if not file.exists():
+        _write(reader, run, corpus, counts, kind, file)
+    probabilities = Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
     log.info("teacher: %s (%s, update %d): %s", run.data.teacher, teacher.source, teacher.step, file)
     return Lessons(key, partial(TaughtBatches, probabilities=probabilities, of_rows=reader.of_rows))
 
@@ -116,16 +121,6 @@ class _Reader:
         if np.isnan(log_p).any():
             raise UserError("the logits of data.teacher are not finite: it cannot teach; give another model")
         return ids, log_p
-
-
-def _of_pairs(reader: _Reader, run: RunConfig, corpus: Corpus, file: Path) -> Probabilities:
-    """What is in the file, which is written if it is not there."""
-    source, target = corpus.train.source, corpus.train.target
-    counts = np.ones(len(target), np.int64) if reader.of_rows else target.lengths
-    kind = record(reader.k, len(corpus.target_vocabulary))
-    if not file.exists():
-        _write(reader, run, corpus, counts, kind, file)
-    return Probabilities(file, kind, counts, shortest_first(source.lengths, target.lengths))
 
 
 def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, kind: np.dtype, file: Path) -> None:

@@ -153,7 +153,8 @@ def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: 
         if (path[-1] == "scores" or (path[-1] == "kernel" and (source.step == 0 or ("params", *path) in here)))
         and path[0] in parts
     ]
-    lost += [path[1:] for path in _stored_there(run) if path[1] in parts and path not in _stored(run, model)]
+    there, stored = _stored_there(run), _stored(run, model)
+    lost += [path[1:] for path in there if path[1] in parts and path not in stored]
     if lost:
         raise UserError(
             f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {_others(model, source, _FREE)}; give "

@@ -153,7 +153,7 @@ def test_marks_of_bytes_are_hollow_where_they_were_counted(tmp_path):
     for rate in range(1, 9):
         write_run(tmp_path / f"{rate}", {"optim.lr": float(rate)}, 30.0)
     every = found(tmp_path)
-    (picture,) = score_against_bytes(every, 1)
+    picture = score_against_bytes(every, 1)
     series = list(drawn(picture.figure.axes[0]))
     marks = {(x, y): filled for xs, ys, _, _, _, filled in series for x, y in zip(xs, ys, strict=True)}
     assert marks == {(point.bytes, point.mean): point.is_file for point in every}
@@ -200,7 +200,7 @@ def test_of_many_models_only_the_frontier_has_names(tmp_path):
             score,
             bytes={"ticket_file": 1000 + 20 * place},
         )
-    (picture,) = score_against_bytes(found(tmp_path), 1)
+    picture = score_against_bytes(found(tmp_path), 1)
     assert "1 mark far below" in picture.caption and min(point.mean for point in picture.points) == 2.0
     (axes,) = picture.figure.axes
     assert sorted((x, y) for xs, ys, *_ in drawn(axes) for x, y in zip(xs, ys, strict=True)) == [
@@ -225,7 +225,7 @@ def test_a_line_joins_the_files_of_one_model_and_no_others(tmp_path):
     for keep in (0.3, 0.5):
         folder = write_run(tmp_path / f"{keep}", {"model.keep": keep}, 100 * keep, bytes={"ticket_file": 4000})
         score_again(folder, "ticket-int4.safetensors", 50 * keep, step=100, file_bytes=1000)
-    (picture,) = score_against_bytes(found(tmp_path), 1)
+    picture = score_against_bytes(found(tmp_path), 1)
     lines = [
         line for line in picture.figure.axes[0].lines if line.get_linestyle() == "-" and line.get_marker() == "None"
     ]
