@@ -72,7 +72,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-    languages = reader.languages(config)
+    languages = config.languages
     rules = [*map(code, languages)] if config.tokenize else []
     tools = [version(tool) for tool in _TOOLS]
     return {"format": _FORMAT, **options, "languages": languages, "rules": rules, "codes": codes, "tools": tools}
