@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from one_layer.data.columns import check_columns, grouped, shares_of
 from one_layer.data.text.languages import has_spaces
-from one_layer.data.text.preprocess import BPE_KINDS, METASPACE, MOSES, Preprocessing
+from one_layer.data.text.preprocess import BPE_KINDS, LABEL, METASPACE, MOSES, Preprocessing
 from one_layer.system.errors import UserError
 
 SOURCES = ("toy", "text", "tsv", "fairseq", "tfds", "labelled", "plain", "enwik8")
@@ -229,8 +229,10 @@ class DataConfig:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """(source, target). A stream has none."""
-        return (NO_LANGUAGE, NO_LANGUAGE) if self.streamed else (self.source_language, self.target_language)
+        """(source, target). A stream has none, and labels are in none."""
+        if self.streamed:
+            return NO_LANGUAGE, NO_LANGUAGE
+        return self.source_language, LABEL if self.labels else self.target_language
 
     @property
     def streamed(self) -> bool:

@@ -33,13 +33,9 @@ class ParallelReader:
         source = corpora[0] if len(corpora) == 1 else Several(corpora, config)
         return Taught(source, config) if config.translations else source
 
-    def languages(self, config: DataConfig) -> tuple[str, str]:
-        """(source, target)."""
-        return config.languages
-
     def preprocessing(self, config: DataConfig, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
         """The preprocessing of raw lines, for the source and the target; `codes`: the text of the BPE codes file."""
-        source, target = (config.preprocessing(codes, language) for language in self.languages(config))
+        source, target = (config.preprocessing(codes, language) for language in config.languages)
         return source, target
 
     def vocabularies(self, config: DataConfig, train: ManyPairs) -> tuple[Vocabulary, Vocabulary]:

@@ -72,7 +72,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["teacher_mix"] = config.teacher_mix
     if config.vocabulary:
         options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-    languages = reader.languages(config)
+    languages = config.languages
     rules = [*map(code, languages)] if config.tokenize else []
     tools = [version(tool) for tool in _TOOLS]
     return {"format": _FORMAT, **options, "languages": languages, "rules": rules, "codes": codes, "tools": tools}
@@ -83,9 +83,8 @@ def _from_text(
 ) -> Prepared:
     """Reads, prepares and encodes the training text, line after line: intermediate data goes to unnamed temporary files."""
     pairs = source.lines(source.train)
-    count, others = (
-        sum(1 for _ in shown(side, "reading")) for side in pairs
-    )  # finds unreadable text before hours of work
+    # This first pass finds unreadable text before hours of work.
+    count, others = (sum(1 for _ in shown(side, "reading")) for side in pairs)
     if count != others:
         source.read(source.train)  # raises the error about the counts
     if not count:

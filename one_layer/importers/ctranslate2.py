@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.text.assets import save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.data.tokens import LONGEST
 from one_layer.importers import parameters
-from one_layer.importers.parameters import POSITIONS, Arrays, Variables
+from one_layer.importers.parameters import POSITIONS, Arrays, Named, Variables
 from one_layer.layers import trees
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
@@ -28,7 +27,6 @@ from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
 PRECISIONS = ("float32", "int8")
-Named = dict[str, Float32[np.ndarray, "..."]]
 
 # The attentions and the projections that are one matrix there, in their order.
 _ATTENTIONS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {

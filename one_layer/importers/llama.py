@@ -16,7 +16,7 @@ from jaxtyping import Float32
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.importers import parameters
 from one_layer.importers.config_json import SIZES, ConfigJson
-from one_layer.importers.parameters import Entry, StateDict, Variables
+from one_layer.importers.parameters import Entry, Named, StateDict, Variables
 from one_layer.layers.settings import ROTARY_BASE
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
@@ -103,7 +103,7 @@ def write_options(config: ModelConfig, context: int) -> dict[str, Any]:
     }
 
 
-def export(config: ModelConfig, variables: Variables) -> dict[str, Float32[np.ndarray, "..."]]:
+def export(config: ModelConfig, variables: Variables) -> Named:
     """The float32 state dict of a `LlamaForCausalLM` with the same function. Masked matrices are W ⊙ M, once for each layer.
 
     The embedding is stored twice, scaled by √d as the input and as it is as the output. Raises: UserError for another model.

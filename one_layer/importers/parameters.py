@@ -18,6 +18,7 @@ from one_layer.tasks.model import prepared
 
 Arrays = dict[Path, Float32[np.ndarray, "..."]]
 StateDict = Mapping[str, Shaped[np.ndarray, "..."]]
+Named = dict[str, Float32[np.ndarray, "..."]]
 Shapes = dict[str, tuple[int, ...]]
 
 POSITIONS = 2 * LONGEST  # of a sentence: sources are cut at LONGEST, and translations may be longer than their sources
@@ -142,7 +143,7 @@ def read(state: StateDict, entries: Iterable[Entry]) -> Arrays:
     return found | {path: np.stack(arrays) for path, arrays in layers.items()}
 
 
-def written(arrays: Arrays, entries: Iterable[Entry]) -> dict[str, Float32[np.ndarray, "..."]]:
+def written(arrays: Arrays, entries: Iterable[Entry]) -> Named:
     """The float32 state dict there. Where a layer has no bias or no scale of a norm, zeros or ones are written."""
     state = {}
     for each in entries:

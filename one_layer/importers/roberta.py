@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.importers import parameters
 from one_layer.importers.config_json import ACTIVATIONS, SIZES, ConfigJson
-from one_layer.importers.parameters import Entry, Path, StateDict, Variables
+from one_layer.importers.parameters import Entry, Named, Path, StateDict, Variables
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
@@ -170,7 +169,7 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     return parameters.variables_of(arrays), report
 
 
-def export(variables: Variables, config: ModelConfig) -> dict[str, Float32[np.ndarray, "..."]]:
+def export(variables: Variables, config: ModelConfig) -> Named:
     """The float32 state dict of Hugging Face's model with the same function: the inverse of `convert` for a dense model.
 
     Masked matrices are written as W ⊙ M, once for each layer. Where a layer has no bias or no scale of a norm, zeros or ones are written.

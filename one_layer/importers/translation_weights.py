@@ -10,27 +10,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
 
 from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.importers import parameters
 from one_layer.importers.config_json import ACTIVATIONS
 from one_layer.importers.fairseq import MODULES
-from one_layer.importers.parameters import POSITIONS, Variables
+from one_layer.importers.parameters import POSITIONS, Named, Variables
 from one_layer.layers.matrix import sinusoids
 from one_layer.models import ModelConfig
 from one_layer.system.errors import UserError
 
-StateDict = dict[str, Float32[np.ndarray, "..."]]
 
-
-def export(config: ModelConfig, variables: Variables) -> StateDict:
+def export(config: ModelConfig, variables: Variables) -> Named:
     """The float32 state dict of the class that `class_of` names. Masked matrices are W ⊙ M, once for each layer; absent biases are 0.
 
     Raises: UserError for a model that neither class computes.
     """
     kind, applied = class_of(config), parameters.exact(config, variables)
-    state: StateDict = {}
+    state: Named = {}
     for stack in ("encoder", "decoder"):
         for number, layer in enumerate(parameters.layers(config, applied, stack)):
             modules = dict.fromkeys(path[:-1] for path in layer if path[-1] == "kernel")
@@ -49,7 +46,7 @@ def export(config: ModelConfig, variables: Variables) -> StateDict:
     return {name: np.array(array, np.float32, order="C") for name, array in state.items()}
 
 
-def _tables(config: ModelConfig, tables: dict[str, Any], kind: str) -> StateDict:
+def _tables(config: ModelConfig, tables: dict[str, Any], kind: str) -> Named:
     if kind.startswith("M2M100"):
         return {"model.shared.weight": tables["shared_embedding"]}
     source, target = (

@@ -32,7 +32,8 @@ class TrainedParts:
     def of(cls, config: ModelConfig) -> TrainedParts:
         """The trained parts of a model. Raises: UserError for a name that no part has, and if nothing is trained."""
         every = _params(config)
-        _check_names(config, every)
+        if config.train_only or config.freeze:
+            _check_names(config, every)
         rows = _trained_rows(config, every)
         if every and not rows:
             raise UserError(

@@ -243,7 +243,8 @@ def _plain(value: Any, longest: int = _LONGEST_STRING, largest: float = _LARGEST
 
 def _check_names(data: DataConfig) -> None:
     """Refuses names of text files that lead to another folder, alone or in a list with commas. Raises: UserError."""
-    lists = [data.train, data.valid, *data.tests, data.tfds_name, *(f"x.{language}" for language in data.languages)]
+    languages = (f"x.{language}" for language in (data.source_language, data.target_language))
+    lists = [data.train, data.valid, *data.tests, data.tfds_name, *languages]
     for name in (name for names in lists for name in (names, *map(str.strip, names.split(",")))):
         if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
             raise UserError(

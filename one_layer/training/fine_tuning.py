@@ -171,9 +171,7 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
             "train.init_from has no BPE; leave both out"
         )
     model = run.model_config(10, 10)
-    both_have_reservoirs = all(
-        any("R" in string for string in each.strings.values()) for each in (model, source.config)
-    )
+    both_have_reservoirs = all("R" in "".join(each.strings.values()) for each in (model, source.config))
     learned = ("max_positions",) if model.positions == "learned" else ()
     # Arrays of these two norms have the same names.
     scaled = ("norm",) if {model.norm, source.config.norm} == {"affine", "rms"} else ()

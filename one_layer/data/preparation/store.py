@@ -79,19 +79,14 @@ def open_prepared(folder: Path) -> Prepared:
         damaged = [
             name for name, digest in files.items() if not (folder / name).is_file() or _digest(folder / name) != digest
         ]
+        if not damaged:
+            source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
+            return Prepared(load_text_assets(folder), source, target, report)
     except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise UserError(f"{path} cannot be read ({error}); delete the folder, then run again to recreate it") from None
-    if damaged:
         raise UserError(
-            f"{folder / damaged[0]} is missing or damaged; delete the folder, then run again to recreate it"
-        )
-    try:
-        source, target = (TokenStore.open(folder / side) for side in ("source", "target"))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{folder} cannot be read ({error}); delete the folder, then run again to recreate it"
+            f"{path} or a file that it names cannot be read ({error}); delete the folder, then run again to recreate it"
         ) from None
-    return Prepared(load_text_assets(folder), source, target, report)
+    raise UserError(f"{folder / damaged[0]} is missing or damaged; delete the folder, then run again to recreate it")
 
 
 def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:

@@ -141,9 +141,7 @@ class Vocabulary:
         for number, line in enumerate(lines, start=1):
             stated = line.rstrip() if fairseq else line
             entry = stated.removesuffix(_OVERWRITE) if fairseq else line
-            token, _, count = entry.rpartition(
-                " "
-            )  # as fairseq reads it: a token may have spaces, though no text has such a token
+            token, _, count = entry.rpartition(" ")  # as in fairseq, a token may have spaces, though none of a text has
             if not (token.strip(" ") and re.fullmatch("[+-]?[0-9]{1,19}", count)):
                 raise UserError(
                     f"{name}, line {number}: {line!r:.200} is not of the form `token count` (a token, one space, a whole number)"

@@ -17,7 +17,7 @@ Step = Callable[[Array, Array, Any], tuple[Array, Any]]  # (tokens, positions, c
 NOT_FINITE = -1  # in the place of a token
 
 
-def drawn(logits: Float[Array, "vocab"], key: Array, temperature: float) -> Int[Array, ""]:
+def draw(logits: Float[Array, "vocab"], key: Array, temperature: float) -> Int[Array, ""]:
     """A token that is not special; `NOT_FINITE` for logits of which one is not finite. Equal keys draw equal tokens.
 
     Logits are divided by `temperature`; 0 takes the most probable token.
@@ -60,12 +60,10 @@ def sample(
         place = jnp.minimum(state.first + state.position, tokens.shape[1] - 1)
         logits, cache = step(state.tokens[rows, place], state.position, state.cache)
         own_keys = jax.vmap(jax.random.fold_in)(keys, state.filled)
-        tokens_drawn = jax.vmap(partial(drawn, temperature=temperature))(logits, own_keys)
+        drawn = jax.vmap(partial(draw, temperature=temperature))(logits, own_keys)
         new = (state.first + state.position + 1 == state.filled) & (state.filled < goal)
         at = jnp.minimum(state.filled, tokens.shape[1] - 1)
-        written = state.tokens.at[rows, at].set(
-            jnp.where(new, tokens_drawn, state.tokens[rows, at]).astype(tokens.dtype)
-        )
+        written = state.tokens.at[rows, at].set(jnp.where(new, drawn, state.tokens[rows, at]).astype(tokens.dtype))
         full = state.position + 1 == context
         first = jnp.where(full, state.first + context - context // 2, state.first)
         return _State(written, state.filled + new, first, jnp.where(full, 0, state.position + 1), cache)

@@ -87,9 +87,6 @@ class LabelledReader(ParallelReader):
         source = LabelledTexts(config)
         return HeldOut(source, config) if config.held_out else source
 
-    def languages(self, config: DataConfig) -> tuple[str, str]:
-        return config.source_language, LABEL
-
     def preprocessing(self, config: DataConfig, codes: str | None) -> tuple[Preprocessing, Preprocessing]:
         return config.preprocessing(codes, config.source_language, pairs=True), Preprocessing(LABEL)
 
