@@ -113,7 +113,7 @@ def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, mon
     def found(config, variables, source, *, beam, max_length, limit, length_penalty, active):
         scores = jnp.where(active & (limit <= max_length), 0.0, jnp.nan)[:, None]
         tokens = jnp.zeros((len(limit), 1, max_length), jnp.int32)
-        return Hypotheses(tokens, limit[:, None], scores, jnp.ones_like(limit))
+        return Hypotheses(tokens, limit[:, None], scores)
 
     in_place_of_the_search(monkeypatch, found)
     sentences = [*some_sentences(0, [3, 7, 2, 24, 4]), np.array([0, 5, 0, EOS], np.int32)]
@@ -129,7 +129,7 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
     def traced(config, variables, source, *, active, **settings):
         shapes.append(source.shape)
         nothing = jnp.zeros((*source.shape[:1], 2))
-        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing, jnp.int32(active))
+        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing)
 
     in_place_of_the_search(monkeypatch, traced)
     for number in range(40):
