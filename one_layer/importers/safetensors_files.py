@@ -5,7 +5,7 @@ For embeddings, only the requested tensor is read from the file, and its values 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def roberta_table(path: str | Path, vocabulary_path: str | Path | None, features
     if not vocabulary.is_file():
         raise UserError(f"{vocabulary} does not exist; give the vocab.json of the model as model.embedding_vocabulary")
     places = read_ids(vocabulary)
-    rows, name = _embeddings(file, "word_embeddings", features)
+    rows, name = _read_tensor(file, "word_embeddings", features)
     if (highest := max(places.values(), default=-1)) >= len(rows):
         raise UserError(
             f"{vocabulary} contains the id {highest:,}, but {name} has {len(rows):,} rows, counted from id 0; give the vocab.json "
@@ -55,9 +55,11 @@ def roberta_positions(path: str | Path, features: int) -> Float32[np.ndarray, "p
     Raises: UserError that names the file, if it is missing or damaged, lacks this tensor, has another width or holds a NaN.
     """
     file = _file(path)
-    rows, _ = _embeddings(file, "position_embeddings", features)
-    if _state(file, _names("token_type_embeddings")):
-        rows = rows + _embeddings(file, "token_type_embeddings", features)[0][:1].sum(axis=0)
+    rows, _ = _read_tensor(file, "position_embeddings", features)
+    with _opened(file) as tensors:
+        has_types = any(name.endswith("embeddings.token_type_embeddings.weight") for name in tensors.keys())  # noqa: SIM118  # no mapping
+    if has_types:
+        rows += _read_tensor(file, "token_type_embeddings", features)[0][:1].sum(axis=0)
     return rows
 
 
@@ -86,10 +88,9 @@ def folder_state(folder: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     return found
 
 
-def _state(file: Path, wanted: Sequence[str] | None = None) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """The tensors of a file, or those of them that are wanted."""
+def _state(file: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     with _opened(file) as tensors:
-        names = [name for name in tensors.keys() if wanted is None or name in wanted]  # noqa: SIM118  # no mapping
+        names = list(tensors.keys())
         for name in names:
             if (kind := tensors.get_slice(name).get_dtype()) not in (*_FLOATS, *_WHOLE):
                 raise UserError(f"{file}: {name} has numbers of the type {kind}; give a model that is not quantised")
@@ -120,17 +121,20 @@ def _opened(file: Path) -> Iterator[Any]:
         raise UserError(f"{file} cannot be read: {error.strerror or error}") from None
 
 
-def _names(kind: str) -> list[str]:
-    """The names that a table of `embeddings` has in models with and without a head."""
-    return [f"{prefix}embeddings.{kind}.weight" for prefix in ("roberta.", "")]
-
-
-def _embeddings(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:
-    """A table of `embeddings`, and its name for messages."""
-    wanted = _names(kind)
-    found = _state(file, wanted)
-    if not found:
-        raise UserError(f"{file} has neither {wanted[0]} nor {wanted[1]}; give the model.safetensors of a RoBERTa")
-    name, rows = next(iter(found.items()))
-    check_vectors(rows, features, f"{file}: {name}")
-    return np.asarray(rows, np.float32), f"{file}: {name}"
+def _read_tensor(file: Path, kind: str, features: int) -> tuple[Float32[np.ndarray, "rows d"], str]:
+    """Returns a table of `embeddings` and its name for messages. The tensor's name differs between models with and without a head."""
+    wanted = [f"{prefix}embeddings.{kind}.weight" for prefix in ("roberta.", "")]
+    with _opened(file) as tensors:
+        key = next((name for name in wanted if name in tensors.keys()), None)  # noqa: SIM118  # no mapping
+        if key is None:
+            raise UserError(f"{file} has neither {wanted[0]} nor {wanted[1]}; give the model.safetensors of a RoBERTa")
+        entry = tensors.get_slice(key)
+        shape, kind = entry.get_shape(), entry.get_dtype()
+        if kind not in _FLOATS or len(shape) != 2 or shape[1] != features:  # checked before anything large is read
+            raise UserError(
+                f"{file}: {key} is {kind} {shape}, but model.d_model is {features}; give a model whose vectors have this width "
+                f"and the type {' or '.join(_FLOATS)}"
+            )
+        rows = np.asarray(tensors.get_tensor(key), np.float32)
+    check_vectors(rows, features, f"{file}: {key}")
+    return rows, f"{file}: {key}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32, Shaped
 
@@ -40,7 +39,7 @@ class Table:
 
 def check_vectors(rows: Shaped[np.ndarray, "..."], features: int, name: str) -> None:
     """Checks that `rows` are finite vectors of `features` features. Raises: UserError that calls them `name`."""
-    if rows.ndim != 2 or not jnp.issubdtype(rows.dtype, jnp.floating):
+    if rows.ndim != 2 or not np.issubdtype(rows.dtype, np.floating):
         raise UserError(f"{name} is {rows.dtype} {list(rows.shape)}; give a floating-point table [tokens, features]")
     _check_features(rows.shape[1], features, name)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
