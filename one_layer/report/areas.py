@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from one_layer.report import texts
+from one_layer.report.comparable import groups, measured
 from one_layer.report.point import Point
-from one_layer.report.reading import Record, alike_in_time, groups
+from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve, merit
 
@@ -16,7 +17,7 @@ _NEVER = "never"  # in the place of a share that is saved
 
 
 class Areas(NamedTuple):
-    """The areas of runs whose scores on the validation text can be compared (`one_layer.report.reading.groups`).
+    """The areas of runs whose scores on the validation text can be compared (`one_layer.report.comparable`).
 
     `score` is what they are areas of, and `of` what it was measured on (`Record.validated`). `until` is T on each axis, and `means` are
     the areas up to T, divided by T, one for each of `records`. So are the `curves`.
@@ -58,7 +59,7 @@ def areas_of(records: list[Record], score: str) -> Areas:
     curves = {axis: [curve(record.evaluated(score), score, axis) for record in records] for axis in axes}
     until = {axis: min(each.x[-1] for each in curves[axis]) for axis in axes}
     found = {axis: [each.mean(until[axis]) for each in curves[axis]] for axis in axes}
-    return Areas(score, records[0].validated(score), records, until, found, curves)
+    return Areas(score, measured(records, score), records, until, found, curves)
 
 
 def left_out(records: Sequence[Record], score: str) -> list[str]:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from one_layer.report import naming, texts
 from one_layer.report.areas import areas_of
+from one_layer.report.comparable import groups, measured
 from one_layer.report.naming import Config
 from one_layer.report.point import Bench, Line, Point, alike, lines_of
-from one_layer.report.reading import groups
 from one_layer.report.tables import Table
 from one_layer.report.verdicts import COUNTS, Judge, Judged, Verdict, above, all_of, difference, equal, no_worse
 from one_layer.runs.convergence import merit
@@ -226,4 +226,4 @@ def _areas(one: Point, other: Point) -> Iterator[Judged]:
         shown = f"{seen.one:.4g} and {seen.other:.4g} of {measure}, {seen}, T = {found.until[axis]:.4g}"
         claim = f"reservoirs have a better area under the convergence curve by {word}"
         names = f"{one.label} and {other.label}"
-        yield Judged("B", claim, names, verdict, shown, runs[0].validated(measure)).if_enough([one, other])
+        yield Judged("B", claim, names, verdict, shown, measured(runs, measure)).if_enough([one, other])

@@ -6,10 +6,11 @@ from operator import attrgetter
 from typing import Any
 
 from one_layer.report import texts
+from one_layer.report.comparable import groups, measured
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
 from one_layer.report.point import KEEP, Point, without
-from one_layer.report.reading import Record, alike_in_time, groups
+from one_layer.report.reading import Record, alike_in_time
 
 _MOST = len(COLOURS)  # models in one picture
 
@@ -28,7 +29,7 @@ def convergence(points: list[Point], number: int) -> list[Picture]:
         _convergence(
             [of_run[record.folder] for record in each],
             number + place,
-            f" ({texts.validated(each[0].validated('nll'))})" if len(found) > 1 else "",
+            f" ({texts.validated(measured(each, 'nll'))})" if len(found) > 1 else "",
         )
         for place, each in enumerate(found)
     ]

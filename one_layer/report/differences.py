@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from one_layer.report import naming
+from one_layer.report.comparable import alike
 from one_layer.report.point import Scored
 from one_layer.report.points import points
 from one_layer.report.reading import Record, alike_in_time
@@ -58,7 +59,7 @@ def scores(first: Record, second: Record) -> Table:
 
 def _best_on_valid(first: Record, second: Record) -> list[list[str]]:
     score = first.select
-    if score != second.select or second.validated(score) != first.validated(score):
+    if score != second.select or not alike(second, first, score):
         return []
     lines = [record.evaluated(score) for record in (first, second)]
     if not all(lines):

@@ -26,11 +26,7 @@ from one_layer.system.errors import UserError
 
 log = logging.getLogger(__name__)
 
-# Keys of the text that say nothing about what the validation set is: places of files, the test sets, and the batches of training.
-_NOT_OF_VALIDATION = {
-    f"data.{name}"
-    for name in ("directory", "store", "bpe_codes", "vocabulary", "tests", "toy_test", "max_tokens", "buckets")
-}
+_TOKENS = ("data.unit", "data.bpe_merges", "data.vocabulary")  # keys that say what a token is
 # Keys that decide what a score on the validation text is of: those of a task, and those of the search for BLEU.
 _VALIDATED_BY = {
     "causal_lm": ("evaluation.stride", "evaluation.valid_tokens"),
@@ -104,12 +100,11 @@ class Record:
     def validated(self, score: str) -> tuple[str, ...]:
         """What `score` on the validation text is of; runs can be compared by it where this is equal.
 
-        It begins with the task and the fingerprint of the text's ids, or with the keys of the text in runs of early versions, which have
-        none. Then come the settings by which the task computes the score, as `name value`.
+        It begins with the task and the fingerprint of the text's ids. Runs of earlier versions have none, but keys that say what a token
+        is. Then come the settings by which the task computes the score, as `name value`.
         """
-        ids = self.texts.get("valid")
-        names = sorted(each for each in self.config if each.startswith("data.") and each not in _NOT_OF_VALIDATION)
-        text = f"ids {ids}" if ids else json.dumps({name: self.config[name] for name in names})
+        ids = self.result.get("data", {}).get("valid")
+        text = f"ids {ids}" if ids else " ".join(["tokens", *(str(self.get(name) or "") for name in _TOKENS)]).strip()
         keys = [*_VALIDATED_BY.get(self.task, ()), *_VALIDATED_BY.get(score, ())]
         return (self.task, text, *(f"{key.partition('.')[2]} {self.get(key)}" for key in keys if self.get(key)))
 
@@ -175,14 +170,6 @@ def alike_in_time(records: Iterable[Record]) -> bool:
         for result in [record.result]
     }
     return len(kinds) == 1
-
-
-def groups(records: Iterable[Record], score: str) -> list[list[Record]]:
-    """The records in groups, in each of which `score` on the validation text can be compared (`Record.validated`)."""
-    found: dict[tuple[str, ...], list[Record]] = {}
-    for record in records:
-        found.setdefault(record.validated(score), []).append(record)
-    return list(found.values())
 
 
 def _holds_anything(path: Path) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from one_layer.report.areas import areas, table
+from one_layer.report.comparable import groups
 from one_layer.report.curves import convergence
-from one_layer.report.reading import groups, read_runs
+from one_layer.report.reading import read_runs
 from tests.report.made_runs import found, write_curve, write_run
 
 TEXT = {"train": "aaaa1111", "test": "cccc3333"}
@@ -24,7 +25,7 @@ SEARCHED = {"evaluation.valid_beam": 1, "train.select": "bleu"}
         ("data.max_length", ("", ""), False),
         ("data.max_length", ("", "bbbb2222"), False),
         ("data.max_tokens", ("", ""), True),
-        ("data.max_tokens", ("", "bbbb2222"), False),
+        ("data.max_tokens", ("", "bbbb2222"), True),
     ],
 )
 def test_scores_of_other_tokens_are_apart(tmp_path, key, valid, together):
@@ -33,6 +34,15 @@ def test_scores_of_other_tokens_are_apart(tmp_path, key, valid, together):
         write_run(tmp_path / f"{number}", {key: number}, 90.0, data=data)
     assert len(groups(read_runs(str(tmp_path / "*")), "nll")) == (1 if together else 2)
     assert len(convergence(found(tmp_path), 1)) == (1 if together else 2)
+
+
+def test_runs_without_a_fingerprint_join_no_two_texts(tmp_path):
+    """Their keys are those of two runs with fingerprints, which say that the texts are different."""
+    for name, valid in (("0", ""), ("1", "aaaa"), ("2", "bbbb")):
+        data = {"train": "1", "test": "2"} | ({"valid": valid} if valid else {})
+        write_run(tmp_path / name, {}, 90.0, data=data)
+    found = groups(read_runs(str(tmp_path / "*")), "nll")
+    assert [[record.folder.name for record in each] for each in found] == [["1", "0"], ["2"]]
 
 
 @pytest.mark.parametrize(
