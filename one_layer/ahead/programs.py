@@ -21,6 +21,7 @@ from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.training.backskipping import with_policy
 from one_layer.training.optimizer import optimizer
+from one_layer.training.plan import SHORT, keeps_loops
 from one_layer.training.step import state_shapes, train_step
 
 _UPDATES = 100_000  # the length of the schedule, which changes no shape
@@ -74,7 +75,14 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
     adam = with_policy(optimizer(replace(run.optim, lr=lr, warmup=warmup), _UPDATES), config, run.seed)
     params, moments, fixed = state_shapes(config, adam, devices)
     step = train_step(
-        run.task, config, adam, run.optim.label_smoothing, run.seed, warmup, devices, loops=run.train.unroll == "no"
+        run.task,
+        config,
+        adam,
+        run.optim.label_smoothing,
+        run.seed,
+        warmup,
+        devices,
+        loops=keeps_loops(run.train, run.train.updates or SHORT),
     )
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {

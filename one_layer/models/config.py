@@ -20,6 +20,7 @@ from one_layer.layers.groups import Group, StackSettings
 from one_layer.layers.settings import LayerSettings
 from one_layer.models.families import FAMILIES, Family
 from one_layer.models.keys import ModelKeys
+from one_layer.models.keys.shape import refuse_if
 from one_layer.system.errors import UserError
 
 # All other settings of a layer are the model's, and have the same names.
@@ -35,6 +36,10 @@ class ModelConfig(ModelKeys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        refuse_if(
+            self.family not in FAMILIES,
+            f"the model family {self.family!r:.200} is unknown; known are {', '.join(FAMILIES)}",
+        )
         self.check()
         _ = self._stacks  # each layer checks itself
         self.network_family.check(self)

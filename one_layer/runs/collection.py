@@ -56,6 +56,7 @@ def opened(pattern: str) -> Iterator[list[Place]]:
     Raises: UserError for a collection that is damaged, or is none.
     """
     file, suffix, inner = f"{pattern}/".partition(f"{SUFFIX}/")
+    inner = inner.strip("/")
     files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if suffix else []
     if not files:
         yield [Place(pattern)]

@@ -83,10 +83,10 @@ def unrecorded(metrics: Sequence[Mapping[str, Any]], score: str, evaluated: Sequ
 def summary(metrics: Sequence[Mapping[str, Any]], score: str) -> dict[str, dict[str, float]]:
     """For result.json: by axis, the `area` up to the end of the run, `until` (the end), and their quotient `mean`.
 
-    There is an evaluation. An axis that an earlier version did not record is left out.
+    Without an evaluation there is none; an axis that an earlier version did not record is left out.
     """
     lines = [line for line in metrics if f"valid/{score}" in line]
-    found = {axis: curve(lines, score, axis) for axis in AXES if all(AXES[axis] in line for line in lines)}
+    found = {axis: curve(lines, score, axis) for axis in AXES if lines and all(AXES[axis] in line for line in lines)}
     return {
         axis: {"area": each.area(until := each.x[-1]), "until": until, "mean": each.mean(until)}
         for axis, each in found.items()

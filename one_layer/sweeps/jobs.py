@@ -18,9 +18,8 @@ from one_layer.sweeps.plan import Run
 class Job(ABC):
     """A run that was started. It has finished if it left a result, and only then."""
 
-    process: Process | None = (
-        None  # takes signals for the run, perhaps for several; None if it belongs to somebody else
-    )
+    # Takes signals for the run, perhaps for several; None if it belongs to somebody else.
+    process: Process | None = None
 
     @abstractmethod
     def ended(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from one_layer.data.sources.table import json_value
+from one_layer.data.sources.table import Twice, json_value
 from one_layer.system.errors import UserError
 
 _DEEPEST = 100  # lists and objects in each other
@@ -25,8 +25,10 @@ def parse(text: str | bytes, what: str) -> Any:
     try:
         value = json_value(text if isinstance(text, str) else text.decode())
         _check_values(value, _DEEPEST)
-    except (ValueError, RecursionError) as error:  # also for invalid UTF-8, and integers of thousands of digits
+    except Twice as error:
         raise damaged(f"{what} is not valid JSON ({error})") from None
+    except (ValueError, RecursionError):  # also for invalid UTF-8, and integers of thousands of digits
+        raise damaged(f"{what} is not valid JSON") from None
     return value
 
 

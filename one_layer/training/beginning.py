@@ -131,7 +131,8 @@ def _check_ticket(run: RunConfig) -> None:
     """Raises: UserError if no ticket could be written after hours of training, because the settings do not fit into one."""
     try:
         settings = _settings(run, run.model_config(_FEWEST, _FEWEST))
-    except UserError:  # a selection of one's own has none; `_warn_of_work` says so
+    except UserError as error:  # a selection of one's own may have none
+        log.warning("this run will have no ticket: %s", error)
         return
     try:
         read_settings(write_settings(settings))
@@ -140,9 +141,13 @@ def _check_ticket(run: RunConfig) -> None:
 
 
 def _warn_of_work(run: RunConfig, model: ModelConfig) -> None:
-    """Logs if the run can have no ticket, or one that is refused for its size. The checkpoints can still be used."""
+    """Logs if the run's ticket would be refused for its size. The checkpoints can still be used."""
     try:
-        check_work(_settings(run, model))
+        settings = _settings(run, model)
+    except UserError:  # it has none, as `_check_ticket` says
+        return
+    try:
+        check_work(settings)
     except UserError as error:
         log.warning("this run will have no ticket: %s", error)
 

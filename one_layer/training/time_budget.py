@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,6 +18,8 @@ from one_layer.system.errors import UserError
 from one_layer.training import processes
 from one_layer.training.plan import MOST_EVALUATIONS, planned
 from one_layer.training.trainer import Ready, Trainer
+
+log = logging.getLogger(__name__)
 
 MEASURED = 100  # updates
 _MOST_OF_IT = 0.1  # the share of the time that they may take
@@ -46,8 +49,8 @@ def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_
     if updates < _FEWEST:
         raise UserError(
             f"train.minutes={run.train.minutes:g} is too short: of {max(left, 0):.0f} seconds that are left of it, compiling, evaluations "
-            f"and the scores of the test sets take about {others:.0f}, and an update {speed.update:.2g}; give more minutes, a smaller "
-            "model, or evaluation.valid_beam=0"
+            f"and the scores of the test sets take about {others:.0f}, and an update {speed.update:.2g}; give more minutes"
+            f"{', a smaller model, or evaluation.valid_beam=0' if getattr(run.evaluation, 'valid_beam', 0) else ' or a smaller model'}"
         )
     return int(updates)
 
@@ -57,6 +60,7 @@ def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
     run, corpus = ready.run, ready.corpus
     minutes = run.train.minutes
     deadline = began + 60 * minutes
+    log.info("measuring the speed of updates, of which train.minutes=%g may have some", minutes)
     with _trial(ready) as trainer:
         speed = _speed(trainer, deadline)
         epoch_updates = trainer.epoch_updates
@@ -96,6 +100,11 @@ def _speed(trainer: Trainer, deadline: float) -> Speed:
             trainer.update(trainer.devices.batch(batch), number)
             jax.block_until_ready(trainer.sums)
             took = time.perf_counter() - began
+            if processes.greatest(int(time.perf_counter() > deadline)):
+                raise UserError(
+                    f"train.minutes={trainer.run.train.minutes:g} is too short: it was over after {number + 1} updates of the measurement, "
+                    "which compiles; give more minutes or a smaller model"
+                )
             if (shape := batch["source"].shape) in known:
                 seconds.append(took)
             else:  # it was compiled first, and the run will do so again

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.layers.dropout import Drop
+from one_layer.layers.dropout import Drop, streams
 from one_layer.layers.matrix import Projection, project_together
 from one_layer.layers.products import product, shared_out
 from one_layer.models import ModelConfig, build, initialize
@@ -85,17 +85,22 @@ def test_a_result_in_bfloat16_is_the_rounded_sum():
     assert [each.dtype for each in pull_back(jnp.ones_like(found))] == [jnp.float32, jnp.float32]
 
 
-@pytest.mark.parametrize("options", [{}, {"weights": "dense"}, {"block": "modern", "norm_position": "pre"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weights": "dense"}, {"block": "modern", "norm_position": "pre"}, {"remat": True}, {"encoder_layers": "LR"}],
+    ids=str,
+)
 def test_loss_and_gradient_of_a_whole_model_are_the_same(options):
-    """With dropout, over layers in a scan there and here: one is unrolled."""
-    config = ModelConfig(11, 13, d_model=8, ffn=16, heads=2, encoder_layers=2, decoder_layers=1, dropout=0.3, **options)
+    """With dropout, over layers in a scan there and here: one is unrolled. There, the backward pass has a stream of its own."""
+    shape = {"d_model": 8, "ffn": 16, "heads": 2, "encoder_layers": 2, "decoder_layers": 1}
+    config = ModelConfig(11, 13, **{**shape, **options}, dropout=0.3)
     source, target = np.array([[5, 6, 7, 2], [8, 2, 1, 1]]), np.array([[4, 9, 2], [12, 2, 1]])
     target_in = np.array([[2, 4, 9], [2, 12, 1]])
     variables = initialize(config, seed=1)
 
     def loss(params):
         given = {**variables, "params": params}
-        logits = build(config).apply(given, source, target_in, rngs={"dropout": jax.random.key(0)})
+        logits = build(config).apply(given, source, target_in, rngs=streams(jax.random.key(0)))
         return label_smoothed_nll(logits, target, 0.1)[0]
 
     found = {}

@@ -57,8 +57,8 @@ def collected(folders: Path) -> Path:
 def test_the_report_reads_of_a_collection_what_it_reads_of_the_folders(folders, collected, monkeypatch):
     monkeypatch.chdir(folders.parent)
     shutil.copy(collected, "runs.jsonl.zst")  # so that the names are the same
-    for inner in ("", "/sweep", "/*", "/plain", "/sweep/a"):
-        assert read_runs(f"runs.jsonl.zst{inner}") == read_runs(f"runs{inner or '/**'}"), inner
+    for inner in ("", "/", "/sweep", "/*", "/plain", "/sweep/a"):
+        assert read_runs(f"runs.jsonl.zst{inner}") == read_runs(f"runs{inner.rstrip('/') or '/**'}"), inner
     assert {str(record.folder) for record in read_runs("runs.jsonl.zst")} == {
         *(f"runs/{name}" for name in (*RUNS, "sweep/c"))
     }

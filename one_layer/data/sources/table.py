@@ -35,8 +35,12 @@ def table_kind(path: Path) -> str:
     return "json" if name.endswith(_JSON) else "csv" if name.endswith(".csv") else "tsv"
 
 
+class Twice(ValueError):
+    """An object that has a name twice."""
+
+
 def json_value(text: str) -> Any:
-    """What a JSON text says. Raises: ValueError or RecursionError for what is no JSON, and for an object that has a name twice."""
+    """What a JSON text says. Raises: ValueError or RecursionError for what is no JSON, and `Twice`."""
     return json.loads(text, object_pairs_hook=_each_once)
 
 
@@ -44,7 +48,7 @@ def _each_once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(entries)
     if len(found) < len(entries):
         twice = next(name for name, count in Counter(name for name, _ in entries).items() if count > 1)
-        raise ValueError(f"it has {twice!r:.60} twice")
+        raise Twice(f"it has {twice!r:.60} twice")
     return found
 
 
