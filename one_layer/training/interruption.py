@@ -5,6 +5,8 @@ The loop notices them between two updates, so that it can save a checkpoint firs
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -38,6 +40,8 @@ class Interruption:
     def _notice(self, number: int, frame: FrameType | None) -> None:
         if self.signal is None:
             self.signal = number
+            with contextlib.suppress(OSError):  # not by `print`, which a signal may have interrupted
+                os.write(2, b"stopping after this update; a second signal stops at once\n")
             self._restore(signal.SIGINT, signal.SIGTERM)
 
     def _restore(self, *numbers: int) -> None:

@@ -71,10 +71,8 @@ class Trainer:
         self.fixed = variables
         parts, smoothing, warmup = TrainedParts.of(model), run.optim.label_smoothing, run.optim.warmup or 0
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
-        self.step = train_step(
-            *(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, Distil.of(run.train)),
-            loops=keeps_loops(run.train, self.updates),
-        )
+        distil, loops = Distil.of(run.train), keeps_loops(run.train, self.updates)
+        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, distil, loops)
         self.checkpoints = folder.checkpoints(run.train)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()

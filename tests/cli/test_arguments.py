@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
         ),
         (
             ["--config=configs/toyy.py"],
-            "--config=configs/toyy.py is no Python file; see configs/ for the existing ones",
+            "--config=configs/toyy.py is no Python file; did you mean configs/toy.py?",
         ),
         ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"),
         ([TOY, "--config.model.kep=0.3"], "unknown key model.kep in the config; did you mean model.keep?"),

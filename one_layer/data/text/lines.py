@@ -134,7 +134,7 @@ def existing_part(path: str | Path, name: str, taken: str) -> Path:
         return existing_file(path)
     except UserError as missing:
         error = MissingPart(
-            f"{missing}. Without a file for {name}, give data.held_out=0.05, which {taken}, or name the test sets as data.tests (() for "
+            f"{missing}. Without a file for {name}, give data.held_out=0.02, which {taken}, or name the test sets as data.tests (() for "
             "none)"
         )
         error.missing = missing
