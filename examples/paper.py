@@ -17,8 +17,7 @@ from one_layer.data.batches import TrainingBatches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load
-from one_layer.layers.materializing import materialize
-from one_layer.layers.trees import Variables
+from one_layer.layers.materializing import Variables, materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.supermask import Supermask
 from one_layer.tasks.losses import label_smoothed_nll
