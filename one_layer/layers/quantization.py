@@ -24,9 +24,12 @@ from jaxtyping import Array, Float
 from one_layer.layers.beside import ADAPTERS, COLUMNS
 from one_layer.layers.trees import flatten_dict, unflatten_dict
 
-PRECISIONS = ("float32", "bfloat16", "int8", "int4")
+PRECISIONS = ("float32", "bfloat16", "int8", "int4", "int4_mean", "int3", "int2", "ternary")
 VECTORS = ("bias", "scale", COLUMNS)
-LARGEST = {"int8": 127, "int4": 7}
+LARGEST = {"int8": 127, "int4": 7, "int4_mean": 7, "int3": 3, "int2": 3, "ternary": 1}
+# The step over the mean magnitude of a row: about the best uniform steps for normal values, and 1 for ternary (arXiv 2402.17764). The
+# numbers of int2 are odd, -3 to 3, and the step is half of the distance of two values.
+OF_MEAN = {"int4_mean": 0.42, "int3": 0.8, "int2": 0.625, "ternary": 1.0}
 LEAST_STEP = np.finfo(np.float32).tiny  # smaller steps are 0, because some processors take them for 0
 
 Variables = dict[str, Any]
@@ -70,9 +73,14 @@ def rounded(precision: str, values: Float[Array, "*rows columns"]) -> Float[Arra
     if precision == "bfloat16":
         return _to_bfloat16(values)
     largest = LARGEST[precision]
-    step = _to_bfloat16(jnp.max(jnp.abs(values), axis=-1, keepdims=True) * np.float32(1 / largest))
+    if precision in OF_MEAN:
+        step = _to_bfloat16(jnp.mean(jnp.abs(values), axis=-1, keepdims=True) * np.float32(OF_MEAN[precision]))
+    else:
+        step = _to_bfloat16(jnp.max(jnp.abs(values), axis=-1, keepdims=True) * np.float32(1 / largest))
     step = jnp.where(step < LEAST_STEP, 0.0, step)
-    numbers = jnp.clip(jnp.rint(values / jnp.where(step == 0, 1.0, step)), -largest, largest)
+    ratios = values / jnp.where(step == 0, 1.0, step)
+    numbers = 2 * jnp.floor(ratios / 2) + 1 if precision == "int2" else jnp.rint(ratios)
+    numbers = jnp.clip(numbers, -largest, largest)
     return numbers * step
 
 
@@ -90,4 +98,4 @@ def stored_bytes(precision: str, shape: tuple[int, ...]) -> int:
     """The bytes of an array in this `precision`, with its steps in float32, before any compression."""
     count, rows = math.prod(shape), math.prod(shape[:-1])
     whole = {"float32": 4 * count, "bfloat16": 2 * count, "int8": 4 * rows + count, "int4": 4 * rows + -(-count // 2)}
-    return whole[precision]
+    return whole.get(precision, whole["int4"])

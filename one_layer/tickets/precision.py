@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
-from one_layer.layers.quantization import LARGEST, LEAST_STEP, PRECISIONS
+from one_layer.layers.quantization import LARGEST, LEAST_STEP, OF_MEAN, PRECISIONS
 from one_layer.system.errors import UserError
 
 QUANTIZED = PRECISIONS[1:]  # names of codecs too; float32 is stored as it is, without a codec
@@ -40,11 +40,16 @@ def quantize(values: Float32[np.ndarray, "*rows columns"], precision: str) -> by
     if precision == "bfloat16":
         return flat.astype(jnp.bfloat16).tobytes()
     largest = LARGEST[precision]
-    exact = np.abs(flat).max(axis=1, keepdims=True, initial=0.0) * np.float32(1 / largest)
+    if precision in OF_MEAN:
+        exact = np.asarray(jnp.mean(jnp.abs(flat), axis=1, keepdims=True)) * np.float32(OF_MEAN[precision])
+    else:
+        exact = np.abs(flat).max(axis=1, keepdims=True, initial=0.0) * np.float32(1 / largest)
     scales = exact.astype(jnp.bfloat16).astype("<f4")
     scales = np.where(scales < LEAST_STEP, np.float32(0.0), scales)
     divisors = np.where(scales > 0, scales, np.float32(1.0))
-    numbers = np.clip(np.rint(flat / divisors), -largest, largest).astype(np.int8)
+    ratios = flat / divisors
+    numbers = 2 * np.floor(ratios / 2) + 1 if precision == "int2" else np.rint(ratios)
+    numbers = np.clip(numbers, -largest, largest).astype(np.int8)
     return scales.tobytes() + (numbers.tobytes() if precision == "int8" else _halves(numbers))
 
 
