@@ -212,7 +212,7 @@ def test_other_merges_than_the_run_s_are_refused(folder):
         ({"tests": ("",)}, r"data\.tests='' has an empty name"),
         ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
-        ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.05"),
+        ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.02"),
         (
             {"train": "latin.txt", **BPE},
             r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
