@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import jax
 
+Value = TypeVar("Value")
 _PLATFORM: ContextVar[str] = ContextVar("platform", default="")
 
 
 @contextmanager
-def compiling_for(platform: str) -> Iterator[None]:
-    """Inside it, programs are those of this platform, such as cuda or tpu, and not of the devices that are here."""
-    token = _PLATFORM.set(platform)
+def inside(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """A context in which `variable` has this `value`."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _PLATFORM.reset(token)
+        variable.reset(token)
+
+
+def compiling_for(platform: str) -> AbstractContextManager[None]:
+    """Inside it, programs are those of this platform, such as cuda or tpu, and not of the devices that are here."""
+    return inside(_PLATFORM, platform)
 
 
 def on_cpu() -> bool:

@@ -6,8 +6,7 @@ together, with the layer axis first, so the variables do not depend on how a sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -20,19 +19,14 @@ from one_layer.layers.freezing import Freezing
 from one_layer.layers.pattern import segments
 from one_layer.layers.settings import LayerSettings
 from one_layer.layers.trees import Variables
-from one_layer.platform import on_cpu, on_gpu
+from one_layer.platform import inside, on_cpu, on_gpu
 
 _LOOPS: ContextVar[bool] = ContextVar("loops", default=False)
 
 
-@contextmanager
-def with_loops(kept: bool) -> Iterator[None]:
+def with_loops(kept: bool) -> AbstractContextManager[None]:
     """Inside it, programs for GPUs keep their loops over layers, if `kept`: see `StackSettings.unrolled`."""
-    token = _LOOPS.set(kept)
-    try:
-        yield
-    finally:
-        _LOOPS.reset(token)
+    return inside(_LOOPS, kept)
 
 
 @dataclass(frozen=True)

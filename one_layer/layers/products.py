@@ -10,8 +10,8 @@ again, half of the bytes.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from one_layer.platform import on_cpu
+from one_layer.platform import inside, on_cpu
 
 # Of the first factor, of the second one, and of the result:
 _Letters = tuple[str, str, str]
@@ -29,17 +29,12 @@ _Place = Callable[[Array], Array]
 _SHARED: ContextVar[_Place | None] = ContextVar("shared", default=None)
 
 
-@contextmanager
-def shared_out(place: _Place) -> Iterator[None]:
+def shared_out(place: _Place) -> AbstractContextManager[None]:
     """Inside it, several devices compute each layer together: each has a part of its features (`mesh.model`).
 
     `place` shares out an array over these devices by its last axis.
     """
-    token = _SHARED.set(place)
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
+    return inside(_SHARED, place)
 
 
 def read_by_several(x: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
+from examples.own_selection import TwoOfFour
 from one_layer.layers.dropout import Drop
 from one_layer.layers.materializing import Selecting, select
 from one_layer.layers.matrix import Norm
@@ -58,8 +59,12 @@ def test_norm_in_bfloat16_has_float32_statistics():
 
 
 @pytest.mark.parametrize("at_once", ["one", "shape", "all"])
-def test_masks_that_are_selected_at_once_are_those_of_each_matrix_alone(at_once):
-    rng, mask = np.random.default_rng(0), Supermask(0.3)
+@pytest.mark.parametrize(
+    "mask", [Supermask(0.3), Supermask(0.3, "score"), Supermask(selection="threshold", threshold=0.2), TwoOfFour()]
+)
+def test_masks_that_are_selected_at_once_are_those_of_each_matrix_alone(at_once, mask):
+    """Also by a class of one's own; and a NaN breaks the mask of its own matrix alone."""
+    rng = np.random.default_rng(0)
     shapes = {
         ("a", "scores"): (3, 6, 4),
         ("b", "scores"): (6, 4),
@@ -67,6 +72,7 @@ def test_masks_that_are_selected_at_once_are_those_of_each_matrix_alone(at_once)
         ("d", "scores"): (2, 5, 4),
     }
     scores = {path: jnp.asarray(rng.standard_normal(shape), jnp.float32) for path, shape in shapes.items()}
+    scores["a", "scores"] = scores["a", "scores"].at[1, 2, 3].set(jnp.nan)
     found = select(scores, mask, Selecting(at_once))
     assert {path: entries.shape for path, entries in found.items()} == shapes
     for path, entries in found.items():
