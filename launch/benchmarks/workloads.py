@@ -17,7 +17,7 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.models import ModelConfig, initialize
 from one_layer.tasks import TASKS
-from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.training.optimizer import OptimConfig, optimizer, pace
 from one_layer.training.step import train_step
 
 IWSLT14_VOCABULARIES = (8848, 6632)
@@ -30,16 +30,16 @@ class Training:
     """A model in training. Each call makes so many updates, one after the other, and returns the sums of the last one."""
 
     def __init__(self, config: ModelConfig, batch: dict[str, np.ndarray]) -> None:
-        adam = optimizer(OptimConfig(), 1)
+        adam = optimizer(OptimConfig())
         variables = initialize(config, 0)
         params = variables.pop("params")
         self._state = params, adam.init(params)
-        self._fixed, self._batch, self._number = variables, batch, 0
+        self._fixed, self._batch, self._number, self._pace = variables, batch, 0, pace(OptimConfig(), 1)
         self._step = train_step(TASKS["translation"], config, adam, 0.1, 0)
 
     def __call__(self, updates: int = 1) -> Any:
         for _ in range(updates):
-            params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number)
+            params, moments, sums = self._step(*self._state, self._fixed, self._batch, self._number, self._pace)
             self._state, self._number = (params, moments), self._number + 1
         return sums
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -24,7 +24,6 @@ from one_layer.training.optimizer import optimizer
 from one_layer.training.plan import SHORT, keeps_loops
 from one_layer.training.step import state_shapes, train_step
 
-_UPDATES = 100_000  # the length of the schedule, which changes no shape
 # Without a device, XLA cannot try the tiles of Triton's products, and takes some that have no meaning.
 _OF_A_GPU = {"xla_gpu_enable_triton_gemm": False}
 
@@ -71,8 +70,7 @@ def compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, m
 
 
 def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
-    lr, warmup = run.optim.lr or 1e-3, run.optim.warmup or 0  # what a config leaves open changes no program
-    adam = with_policy(optimizer(replace(run.optim, lr=lr, warmup=warmup), _UPDATES), config, run.seed)
+    adam = with_policy(optimizer(run.optim), config, run.seed)
     params, moments, fixed = state_shapes(config, adam, devices)
     step = train_step(
         run.task,
@@ -80,8 +78,7 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
         adam,
         run.optim.label_smoothing,
         run.seed,
-        warmup,
-        devices,
+        devices=devices,
         loops=keeps_loops(run.train, run.train.updates or SHORT),
     )
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
@@ -89,9 +86,11 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
         each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)
         for each, positions in run.task.arrays(run.data, length).items()
     }
-    number = jax.ShapeDtypeStruct((), jnp.int32, sharding=NamedSharding(devices.mesh, P()))
+    everywhere = NamedSharding(devices.mesh, P())
+    number = jax.ShapeDtypeStruct((), jnp.int32, sharding=everywhere)
+    pace = jax.ShapeDtypeStruct((5,), jnp.float32, sharding=everywhere)
     stored, computing = devices.stored_tree, devices.computing_tree
-    given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number)
+    given = (_placed(params, stored), _placed(moments, stored), _placed(fixed, computing), batch, number, pace)
     return step.lower(*given)  # type: ignore[attr-defined]
 
 

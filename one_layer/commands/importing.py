@@ -77,5 +77,5 @@ def write_run(run: RunConfig, assets: TextAssets, variables: dict[str, Any], fol
     folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"}, text={})
     progress = Progress(**folder.identity(assets), evaluated=[0])
     with closing(folder.checkpoints(run.train)) as checkpoints:
-        checkpoints.save(0, params, optimizer(run.optim, 1).init(params), vars(progress), 0.0)
+        checkpoints.save(0, params, optimizer(run.optim).init(params), vars(progress), 0.0)
     folder.write_config(run)

@@ -194,7 +194,7 @@ class Devices:
     # Inside a program
 
     def jit_step(self, step: Callable[..., Any], params: Tree, moments: Tree, fixed: Tree) -> Callable[..., Any]:
-        """Compiles a training step (params, moments, fixed, batch, number) -> (params, moments, sums); donates its first two arguments.
+        """Compiles a training step, as `one_layer.training.step.train_step` describes it; donates its first two arguments.
 
         `params`, `moments` and `fixed` are trees of shapes or arrays.
         """
@@ -203,7 +203,7 @@ class Devices:
         state = self.stored_tree(params), self.stored_tree(moments)
         return jax.jit(
             step,
-            in_shardings=(*state, self.computing_tree(fixed), self._sharding(None, DATA), None),
+            in_shardings=(*state, self.computing_tree(fixed), self._sharding(None, DATA), None, None),
             out_shardings=(*state, self._sharding()),
             donate_argnums=(0, 1),
         )

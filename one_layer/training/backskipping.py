@@ -49,8 +49,8 @@ def chosen(seed: int, warmup: int, make: Callable[[bool], Callable[..., Any]]) -
     """A training step that takes one of two programs, by its last argument; `make(skips)` makes them."""
     programs = {skips: make(skips) for skips in (False, True)}
 
-    def step(params: Tree, moments: Tree, fixed: Tree, batch: Tree, number: int) -> Any:
-        return programs[not takes_true_gradient(seed, warmup, number)](params, moments, fixed, batch, number)
+    def step(params: Tree, moments: Tree, fixed: Tree, batch: Tree, number: int, pace: Any) -> Any:
+        return programs[not takes_true_gradient(seed, warmup, number)](params, moments, fixed, batch, number, pace)
 
     return step
 
@@ -66,8 +66,8 @@ def probes(config: ModelConfig, moments: Tree, skips: bool) -> dict[str, Tree]:
 
 
 def with_policy(
-    optimizer: optax.GradientTransformation, config: ModelConfig, seed: int
-) -> optax.GradientTransformation | optax.GradientTransformationExtraArgs:
+    optimizer: optax.GradientTransformationExtraArgs, config: ModelConfig, seed: int
+) -> optax.GradientTransformationExtraArgs:
     """`optimizer`, which then also trains the policy, if the model has one. It receives the cotangents of `probes` as `backskip`."""
     if not uses_policy(config):
         return optimizer
@@ -81,8 +81,8 @@ def with_policy(
             "backskip": {"networks": both, "moments": adam.init(both), "last": last},
         }
 
-    def update(updates: Tree, moments: Tree, params: Tree = None, *, backskip: Tree) -> tuple[Tree, Tree]:
-        changes, inner = optimizer.update(updates, moments["optimizer"], params)
+    def update(updates: Tree, moments: Tree, params: Tree = None, *, backskip: Tree, **more: Any) -> tuple[Tree, Tree]:
+        changes, inner = optimizer.update(updates, moments["optimizer"], params, **more)
         told = jax.tree.map(lambda *leaves: sum(leaves), *backskip.values())
         return changes, {"optimizer": inner, "backskip": _learned(adam, moments["backskip"], told)}
 

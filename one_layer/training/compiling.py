@@ -25,13 +25,15 @@ class Compiling:
     XLA compiles outside of Python's lock. JAX keeps what it has compiled, so that a later call of `step` finds it.
     """
 
-    def __init__(self, step: Callable[..., Any], state: tuple[Any, ...], batches: Sequence[dict[str, Any]]) -> None:
+    def __init__(
+        self, step: Callable[..., Any], state: tuple[Any, ...], batches: Sequence[dict[str, Any]], pace: Any
+    ) -> None:
         self._pool = ThreadPoolExecutor(min(max(cores() // 2, 1), _MOST), "compiling")
         self._began = time.perf_counter()
         shapes = jax.tree.map(_shape_of, state)  # updates donate the arrays
         self._programs: dict[Shape, Future[None]] = {}
         for batch in batches:
-            self._programs[_shape(batch)] = self._pool.submit(self._compile, step, shapes, batch)
+            self._programs[_shape(batch)] = self._pool.submit(self._compile, step, (*shapes, batch, 0, pace))
 
     def wait(self, batch: dict[str, Any]) -> None:
         """Waits until the program of this batch's shape is there. Raises: what compiling it has raised."""
@@ -42,12 +44,12 @@ class Compiling:
         """Gives up what has not begun. The process ends when the programs that are being compiled are done: nothing can stop XLA."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _compile(self, step: Any, state: tuple[Any, ...], batch: dict[str, Any]) -> None:
+    def _compile(self, step: Any, given: tuple[Any, ...]) -> None:
         began = time.perf_counter()
-        step.lower(*state, batch, 0).compile()
+        step.lower(*given).compile()
         seconds, whole = (time.perf_counter() - each for each in (began, self._began))
         if whole > _SOON:
-            _, rows, *length = _shape(batch)
+            _, rows, *length = _shape(given[3])
             shape = "x".join(map(str, (rows, *length)))
             log.info(
                 "compiled the update of batches of %s in %.0f s; %.0f s since training began", shape, seconds, whole

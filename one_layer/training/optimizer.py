@@ -3,56 +3,75 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Float32, Int
 
 from one_layer.runs.settings import OptimConfig
 
 Rate = float | Float[Array, ""]  # a number of the config, or traced where one program trains several runs
 
 
-def learning_rate(config: OptimConfig, updates: int) -> optax.Schedule:
-    """The learning rate of update t + 1 as a function of t. `updates` is the number of updates of the whole run.
+Pace = Float32[np.ndarray, "5"]
+
+
+def pace(config: OptimConfig, updates: int) -> Pace:
+    """The numbers of `config` and of a run of so many updates that decide its learning rates; `learning_rate` reads them.
+
+    They are inputs of a run's program, so that runs of other rates and lengths share it.
+    """
+    assert config.lr is not None and config.warmup is not None  # `plan` has chosen them
+    one, warmup, rest = np.float32(1.0), max(config.warmup, 1), max(updates - config.warmup, 1)
+    # The slope as XLA computes a quotient of constants: rates have the bits that they had in programs of their own.
+    slope = np.float32(config.lr - config.warmup_init_lr) * (one / np.float32(warmup))
+    return np.array([config.lr, config.warmup_init_lr, slope, config.warmup, one / np.float32(rest)], np.float32)
+
+
+def learning_rate(schedule: str, pace: Pace | Float[Array, "5"], count: int | Int[Array, ""]) -> Float[Array, ""]:
+    """The learning rate of the update after `count` others, by `optim.schedule`.
 
     - `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section 5.3).
     - `cosine`: the same warm-up, then down a cosine to 0 after the last update, so that masks stop flipping.
     - `linear`: the same warm-up, then down a straight line to 0 (Liu et al. 2019, table 10).
     """
-    assert config.lr is not None and config.warmup is not None  # `plan` has chosen them
-    lr, given = config.lr, config.warmup
-    largest: Any = jnp.maximum if isinstance(given, jax.core.Tracer) else max
-    warmup, rest = largest(given, 1), largest(updates - given, 1)
-
-    def schedule(count: int | Int[Array, ""]) -> Float[Array, ""]:
-        step = jnp.asarray(count, jnp.float32)
-        rising = config.warmup_init_lr + (lr - config.warmup_init_lr) * step / warmup
-        share = jnp.clip((step - given) / rest, 0.0, 1.0)
-        if config.schedule == "cosine":
-            falling = lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
-        elif config.schedule == "linear":
-            falling = lr * (1.0 - share)
-        else:
-            falling = lr * jnp.sqrt(warmup / jnp.maximum(step, 1.0))
-        return jnp.where(step < given, rising, falling)
-
-    return schedule
+    lr, first, slope, warmup, of_rest = pace
+    step = jnp.asarray(count, jnp.float32)
+    share = jnp.clip((step - warmup) * of_rest, 0.0, 1.0)
+    if schedule == "cosine":
+        falling = lr * (1.0 + jnp.cos(jnp.pi * share)) / 2.0
+    elif schedule == "linear":
+        falling = lr * (1.0 - share)
+    else:
+        falling = lr * jnp.sqrt(jnp.maximum(warmup, 1.0) / jnp.maximum(step, 1.0))
+    return jnp.where(step < warmup, first + slope * step, falling)
 
 
-def optimizer(config: OptimConfig, updates: int) -> optax.GradientTransformation:
+def optimizer(config: OptimConfig) -> optax.GradientTransformationExtraArgs:
     """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before.
 
-    Numbers of `config` may be traced; a traced one stands for numbers that are not 0.
+    Each update is told the run's `pace`. Numbers of `config` may be traced; a traced one stands for numbers that are not 0.
     """
     return optax.chain(
         _clip(config.clip) if _is_on(config.clip) else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
         optax.add_decayed_weights(config.weight_decay) if _is_on(config.weight_decay) else optax.identity(),
-        optax.scale_by_learning_rate(learning_rate(config, updates)),
+        _at_pace(config.schedule),
     )
+
+
+def _at_pace(schedule: str) -> optax.GradientTransformationExtraArgs:
+    def scaling(pace: Any) -> optax.GradientTransformation:
+        return optax.scale_by_learning_rate(partial(learning_rate, schedule, pace))
+
+    def update(updates: Any, state: Any, params: Any = None, *, pace: Any, **_: Any) -> tuple[Any, Any]:
+        return scaling(pace).update(updates, state, params)
+
+    return optax.GradientTransformationExtraArgs(scaling(None).init, update)
 
 
 def _is_on(rate: Rate) -> bool:

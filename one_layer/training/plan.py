@@ -55,7 +55,8 @@ def keeps_loops(train: TrainConfig, updates: int) -> bool:
     For six layers on each side and 4,096 tokens, a program without them took 21 s longer to compile on two cores, and an update is
     predicted to take 5 ms less: that is 4,000 updates, and fewer where more cores compile.
     """
-    return train.unroll == "no" or (train.unroll == "auto" and updates < SHORT)
+    # A run of minutes does not know its updates yet when it is compiled; they are many where each takes milliseconds.
+    return train.unroll == "no" or (train.unroll == "auto" and updates < SHORT and not train.minutes)
 
 
 def check_warmup(run: RunConfig, epoch_updates: int) -> None:

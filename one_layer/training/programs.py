@@ -10,13 +10,12 @@ from one_layer.data.config import STREAMS
 from one_layer.runs.records import flatten
 from one_layer.system.errors import UserError
 
+PACE = ("optim.lr", "optim.warmup", "optim.warmup_init_lr")  # inputs of every program
 # Inputs of the program, so that the runs of a population may differ in them.
 INPUTS = (
     "seed",
     "model.keep",
-    "optim.lr",
-    "optim.warmup",
-    "optim.warmup_init_lr",
+    *PACE,
     "optim.b1",
     "optim.b2",
     "optim.eps",

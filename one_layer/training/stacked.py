@@ -20,7 +20,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.training.course import Request
 from one_layer.training.optimizer import optimizer
 from one_layer.training.plan import keeps_loops
-from one_layer.training.programs import INPUTS
+from one_layer.training.programs import INPUTS, PACE
 from one_layer.training.step import update
 from one_layer.training.trainer import Trainer
 
@@ -37,6 +37,7 @@ class Stack:
         self._size = len(runs)
         self._trees = {name: jax.tree.map(_stacked, *(getattr(each, name) for each in runs)) for name in _TREES}
         self._numbers = differing([each.run for each in runs])
+        self._paces = np.stack([each.pace for each in runs])
         self._step = jax.jit(jax.vmap(_step(first.run, first.model, first.updates)), donate_argnums=(2, 3))
         self._one = jax.jit(_one)
 
@@ -59,7 +60,7 @@ class Stack:
         batch = {name: np.stack([one[name] for one, _ in each]) for name in filling[0]}
         active = np.array([place in requests for place in range(self._size)])
         counts = np.array([number for _, number in each], np.int32)
-        return (self._numbers, active, *(self._trees[name] for name in _TREES), batch, counts)
+        return (self._numbers, active, *(self._trees[name] for name in _TREES), batch, counts, self._paces)
 
 
 class _Element:
@@ -73,10 +74,10 @@ class _Element:
 
 
 def differing(runs: Sequence[RunConfig]) -> Numbers:
-    """The numbers in which the runs differ, by dotted names. All others are constants of the program."""
+    """The numbers but the pace in which the runs differ, by dotted names. All others are constants of the program."""
     values = [flatten(run.raw) for run in runs]
     found: Numbers = {}
-    for name in INPUTS:
+    for name in (each for each in INPUTS if each not in PACE):
         numbers = [each[name] for each in values]
         if len(set(numbers)) > 1:
             found[name] = np.array(numbers, np.uint32 if name == "seed" else np.float32)
@@ -84,7 +85,7 @@ def differing(runs: Sequence[RunConfig]) -> Numbers:
 
 
 def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any]:
-    """The update of a member (numbers, active, params, moments, fixed, batch, number) -> (params, moments, sums).
+    """The update of a member (numbers, active, params, moments, fixed, batch, number, pace) -> (params, moments, sums).
 
     It is made from the config of one member, with an input in the place of each of the `numbers`.
     """
@@ -96,7 +97,7 @@ def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any
         step = update(
             run.task,
             model,
-            optimizer(optim, updates),
+            optimizer(optim),
             replace(model.supermask, keep=given["model.keep"]),
             optim.label_smoothing,
             given["seed"],

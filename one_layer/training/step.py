@@ -32,7 +32,7 @@ from one_layer.training.own_rows import on_own_rows
 
 Tree = Any
 Number = float | Shaped[Array, ""]  # Python's, or traced
-Step = Callable[[Tree, Tree, dict[str, Tree], Any, int], tuple[Tree, Tree, dict[str, Array]]]
+Step = Callable[..., tuple[Tree, Tree, dict[str, Array]]]
 
 
 def train_step(
@@ -46,12 +46,12 @@ def train_step(
     distil: Distil | None = None,
     loops: bool = False,
 ) -> Step:
-    """The jitted function (params, moments, fixed, batch, number) -> (params, moments, sums), which donates its first two arguments.
+    """The jitted function (params, moments, fixed, batch, number, pace) -> (params, moments, sums); it donates its first two arguments.
 
     `moments` is the optimiser's state of the trained parts of `params` (see `one_layer.models.trained`); the others are not differentiated.
     `fixed` has the other collections of the model: `random`, `frozen` if it exists, and what `with_frozen_masks` adds. A batch is an item
     of the task's batches: arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number`
-    and the micro-batch.
+    and the micro-batch. Learning rates follow from `pace` (see `one_layer.training.optimizer`).
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
     params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
     `devices` share out the work; by default there is one. With `distil`, batches also have what a teacher says of their targets.
@@ -113,6 +113,7 @@ def update(
         fixed: dict[str, Tree],
         batch: dict[str, Array],
         number: Int[Array, ""],
+        pace: Float[Array, "5"] | None = None,
         skips: bool = False,
         active: bool | Bool[Array, ""] = True,
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
@@ -131,7 +132,7 @@ def update(
         reservoirs = probes(config, moments, skips)
         used, rest = cast(config, parts, (trained, rest), untouched)
         gradients, sums = gradients_of({**used, **reservoirs}, rest, batch, key)
-        told = {name: gradients.pop(name) for name in reservoirs}
+        told = {name: gradients.pop(name) for name in reservoirs} | ({} if pace is None else {"pace": pace})
         (gradients,) = pull_back(gradients)
         gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
         norm = optax.tree.norm(gradients)

@@ -28,11 +28,11 @@ _FEWEST = 20  # updates with which a run is worth its name
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds: of an update, of an evaluation, and of all that is done once, compiling above all."""
+    """Seconds: of an update, of an evaluation, and of what the run still has to compile."""
 
     update: float
     evaluation: float
-    once: float
+    compiling: float
 
 
 def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_updates: int) -> int:
@@ -43,8 +43,7 @@ def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_
     every = run.train.evaluate_every
     evaluations = MOST_EVALUATIONS * speed.evaluation if every is None else 0.0
     each = speed.update + (0.0 if every is None else speed.evaluation / (every or epoch_updates))
-    compiling = 2 * speed.once  # the search of the test sets is another program, which takes about as long
-    others = compiling + evaluations + scored * speed.evaluation
+    others = speed.compiling + evaluations + scored * speed.evaluation
     updates = min((left - others) / each, MOST_UPDATES)
     if updates < _FEWEST:
         raise UserError(
@@ -80,7 +79,7 @@ def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
 
 @contextmanager
 def _trial(ready: Ready) -> Iterator[Trainer]:
-    """A trainer of the same program, whose folder is thrown away. What the run would begin with (`train.init_from`) changes no speed."""
+    """A trainer whose folder is thrown away, and whose programs the run finds. What that begins with (`train.init_from`) changes no speed."""
     endless = with_values(ready.run, {"train.updates": MOST_UPDATES, "train.epochs": 0, "train.init_from": ""})
     with TemporaryDirectory() as folder:
         trainer = Trainer(ready._replace(run=planned(endless, MEASURED)[0], folder=RunFolder(folder)))
@@ -90,9 +89,8 @@ def _trial(ready: Ready) -> Iterator[Trainer]:
 
 
 def _speed(trainer: Trainer, deadline: float) -> Speed:
-    known: set[tuple[int, ...]] = set()
     seconds: list[float] = []
-    once = 0.0
+    compiling: dict[tuple[int, ...], float] = {}
     stop = time.perf_counter() + _MOST_OF_IT * (deadline - time.perf_counter())
     with closing(training_iterator(trainer.batches, 0)) as batches:
         for number, batch in zip(range(MEASURED), batches, strict=False):
@@ -105,11 +103,10 @@ def _speed(trainer: Trainer, deadline: float) -> Speed:
                     f"train.minutes={trainer.run.train.minutes:g} is too short: it was over after {number + 1} updates of the measurement, "
                     "which compiles; give more minutes or a smaller model"
                 )
-            if (shape := batch["source"].shape) in known:
+            if (shape := batch["source"].shape) in compiling:
                 seconds.append(took)
-            else:  # it was compiled first, and the run will do so again
-                known.add(shape)
-                once += took
+            else:
+                compiling[shape] = took
             if seconds and processes.greatest(int(time.perf_counter() > stop)):
                 break
     evaluate = trainer.new_validator()
@@ -119,4 +116,7 @@ def _speed(trainer: Trainer, deadline: float) -> Speed:
         evaluate(trainer.params, trainer.fixed, lambda: None)
         times.append(time.perf_counter() - began)
     first, evaluation = times
-    return Speed(sum(seconds) / max(len(seconds), 1), evaluation, once + max(first - evaluation, 0.0))
+    # Batches of other shapes are still to come, and the search of the test sets is another program, which takes about as long.
+    each = sum(compiling.values()) / len(compiling)
+    others = len(trainer.batches.of_each_shape(0)) - len(compiling)
+    return Speed(sum(seconds) / max(len(seconds), 1), evaluation, others * each + max(first - evaluation, each))

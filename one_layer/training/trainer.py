@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,26 +20,31 @@ from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
 from one_layer.training import processes
-from one_layer.training.backskipping import with_policy
+from one_layer.training.backskipping import uses_policy, with_policy
 from one_layer.training.compiling import Compiling
 from one_layer.training.distilling import Lessons
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.interruption import Interrupted, Interruption
 from one_layer.training.meter import Clock
-from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.optimizer import learning_rate, optimizer, pace
 from one_layer.training.plan import keeps_loops, total_updates
 from one_layer.training.progress import Progress
 from one_layer.training.step import train_step as new_train_step
 
 log = logging.getLogger(__name__)
 
-# A run that goes on, or is repeated, in the same process has its program already.
+# A run that goes on in the same process, or whose speed was measured, has its program already.
 train_step = lru_cache(maxsize=8)(new_train_step)
 
 
-@lru_cache(maxsize=8)  # the same object, so that `train_step` knows it again
-def _optimizer(config: OptimConfig, updates: int, model: ModelConfig, seed: int) -> Any:
-    return with_policy(optimizer(config, updates), model, seed)
+def optimizer_of(config: OptimConfig, model: ModelConfig, seed: int) -> Any:
+    """The optimiser of a run: the same object for runs that differ in their pace alone, so that `train_step` knows it again."""
+    return _optimizer(replace(config, lr=None, warmup=None, warmup_init_lr=0.0), model, seed)
+
+
+@lru_cache(maxsize=8)
+def _optimizer(config: OptimConfig, model: ModelConfig, seed: int) -> Any:
+    return with_policy(optimizer(config), model, seed)
 
 
 class Ready(NamedTuple):
@@ -64,12 +70,14 @@ class Trainer:
         self.epoch_updates = self.batches.batches_per_epoch
         self.updates = total_updates(run.train, self.epoch_updates)
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
-        self.schedule = learning_rate(run.optim, self.updates)
-        self.optimizer = _optimizer(run.optim, self.updates, model, run.seed)
+        self.pace = pace(run.optim, self.updates)
+        self.schedule = partial(learning_rate, run.optim.schedule, self.pace)
+        self.optimizer = optimizer_of(run.optim, model, run.seed)
         variables = self.begun()
         self.params = variables.pop("params")
         self.fixed = variables
-        parts, smoothing, warmup = TrainedParts.of(model), run.optim.label_smoothing, run.optim.warmup or 0
+        parts, smoothing = TrainedParts.of(model), run.optim.label_smoothing
+        warmup = (run.optim.warmup or 0) if uses_policy(model) else 0
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         distil, loops = Distil.of(run.train), keeps_loops(run.train, self.updates)
         self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, distil, loops)
@@ -109,11 +117,13 @@ class Trainer:
         later = not hasattr(self.step, "lower") or not processes.alone()  # with a policy, an update has two programs
         numbers = [] if later or self.over else self.batches.of_each_shape(self.progress.step)
         batches = [self.devices.batch(self.batches[number]) for number in numbers if number < self.updates]
-        return Compiling(self.step, (self.params, self.moments, self.fixed), batches)
+        return Compiling(self.step, (self.params, self.moments, self.fixed), batches, self.pace)
 
     def update(self, batch: dict[str, Any], number: int) -> None:
         """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""
-        self.params, self.moments, self.sums = self.step(self.params, self.moments, self.fixed, batch, number)
+        self.params, self.moments, self.sums = self.step(
+            self.params, self.moments, self.fixed, batch, number, self.pace
+        )
 
     @property
     def unevaluated(self) -> bool:

@@ -45,13 +45,14 @@ def population(members: int) -> Contents:
 
     run = replace(RUN, optim=replace(RUN.optim, lr=1e-3, warmup=0))
     with compiling_for("cuda"):
-        trees = state_shapes(MODEL, optimizer(run.optim, UPDATES), Devices.holding(()))
+        trees = state_shapes(MODEL, optimizer(run.optim), Devices.holding(()))
         trees = jax.tree.map(lambda leaf: each(leaf.shape, leaf.dtype), trees)
         numbers = {"seed": each((), jnp.uint32), "model.keep": each((), jnp.float32)}
         arrays = RUN.task.arrays(RUN.data, LENGTH).items()
         batch = {name: each((1, ROWS, positions), jnp.int32) for name, positions in arrays}
         step = jax.jit(jax.vmap(_step(run, MODEL, UPDATES)))
-        lowered = step.lower(numbers, each((), bool), *trees, batch, each((), jnp.int32))
+        paces = each((5,), jnp.float32)
+        lowered = step.lower(numbers, each((), bool), *trees, batch, each((), jnp.int32), paces)
         return contents(lowered.compile(compiler_options={"xla_gpu_enable_triton_gemm": False}).as_text())
 
 

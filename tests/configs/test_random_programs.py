@@ -14,7 +14,7 @@ from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.training.backskipping import with_policy
 from one_layer.training.memory import check_memory
-from one_layer.training.optimizer import optimizer
+from one_layer.training.optimizer import optimizer, pace
 from one_layer.training.plan import planned
 from one_layer.training.step import train_step
 from tests.configs.test_random_overrides import assert_names_a_key, examples
@@ -25,7 +25,7 @@ ROWS, LENGTH, VOCABULARY = 2, 6, 40
 def trace(run: RunConfig) -> Any:
     """The shapes of what an update of the run returns. Nothing is compiled or computed."""
     config = run.model_config(VOCABULARY, VOCABULARY)
-    adam = with_policy(optimizer(run.optim, 100), config, run.seed)
+    adam = with_policy(optimizer(run.optim), config, run.seed)
     fixed = abstract(config)
     params = fixed.pop("params")
     moments = jax.eval_shape(adam.init, params)
@@ -34,7 +34,9 @@ def trace(run: RunConfig) -> Any:
         for name, length in run.task.arrays(run.data, LENGTH).items()
     }
     step = train_step(run.task, config, adam, run.optim.label_smoothing, run.seed)
-    return jax.eval_shape(partial(step, number=10_000), params, moments, fixed, batch)
+    return jax.eval_shape(
+        partial(step, number=10_000, pace=pace(planned(run, 100)[0].optim, 100)), params, moments, fixed, batch
+    )
 
 
 def program(run: RunConfig) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from one_layer.models.decoding import CausalDecoder
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
 from one_layer.tasks.translation.generate import search
-from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.training.optimizer import OptimConfig, optimizer, pace
 from one_layer.training.step import train_step
 from tests import mostly_slow
 from tests.models.test_layer_strings import KINDS
@@ -68,11 +68,12 @@ def products_in_other_types(program: Any) -> list[str]:
 
 def training(chosen: ModelConfig, micro_batches: int = 2) -> tuple[Any, Any]:
     """The program of an update, and what it returns."""
-    adam, variables = optimizer(OptimConfig(), 1), jax.eval_shape(lambda: initialize(chosen, 0))
+    adam, variables = optimizer(OptimConfig()), jax.eval_shape(lambda: initialize(chosen, 0))
     params = variables.pop("params")
     batch = dict.fromkeys(("source", "target_in", "target"), np.stack([tokens()] * micro_batches))
     step = train_step(TASKS["translation"], chosen, adam, 0.1, 0)
-    return jax.make_jaxpr(step, return_shape=True)(params, jax.eval_shape(adam.init, params), variables, batch, 3)
+    state = params, jax.eval_shape(adam.init, params), variables
+    return jax.make_jaxpr(step, return_shape=True)(*state, batch, 3, pace(OptimConfig(), 1))
 
 
 @pytest.fixture(autouse=True)

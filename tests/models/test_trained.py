@@ -19,7 +19,7 @@ from one_layer.models.flops import update_flops
 from one_layer.models.trained import TrainedParts
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
-from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.training.optimizer import OptimConfig, optimizer, pace
 from one_layer.training.step import train_step
 from tests.models.test_layer_strings import products
 from tests.models.test_translation import SOURCE, TARGET
@@ -149,8 +149,10 @@ def test_frozen_parts_keep_their_bits_and_the_others_move_as_if_nothing_were_fro
 def test_what_is_counted_as_trained_is_what_the_optimiser_changes(changes):
     config = model(**changes)
     picked = TrainedParts.of(config).pick(initialize(config, 1)["params"])
-    descent = optimizer(OptimConfig(lr=0.1, warmup=0), 10)
-    updates, _ = descent.update(jax.tree.map(jnp.ones_like, picked), descent.init(picked), picked)
+    optim = OptimConfig(lr=0.1, warmup=0)
+    descent = optimizer(optim)
+    ones = jax.tree.map(jnp.ones_like, picked)
+    updates, _ = descent.update(ones, descent.init(picked), picked, pace=pace(optim, 10))
     changed = sum(int(jnp.count_nonzero(leaf)) for leaf in jax.tree.leaves(updates))
     counted = account(config)
     assert counted["parameters"]["trained"] == changed

@@ -17,7 +17,7 @@ def trees():
     odd = np.array([0.0, -0.0, 1e-42, np.inf, np.nan, np.pi], np.float32)
     params = {"stack": {"scores": random.standard_normal((3, 4, 8)).astype(np.float32)}, "odd": {"scale": odd}}
     params = jax.tree.map(jnp.asarray, params)
-    return params, optimizer(OptimConfig(), 5).init(params)
+    return params, optimizer(OptimConfig()).init(params)
 
 
 def save(folder, scores, **options):

@@ -24,7 +24,7 @@ from one_layer.tasks.model import prepared
 from one_layer.tasks.translation.generate import translated
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.training.frozen_masks import with_frozen_masks
-from one_layer.training.optimizer import optimizer
+from one_layer.training.optimizer import optimizer, pace
 from one_layer.training.step import train_step
 
 UPDATES, WIDTH = 4, 256
@@ -63,7 +63,8 @@ def transfers(text: str) -> dict[str, int]:
 def case(name: str, mesh: str) -> dict[str, Any]:
     """Trains the model on the mesh; then selects, scores and translates with it there."""
     config, devices = MODELS[name], devices_of(MESHES[mesh])
-    adam = optimizer(OptimConfig(lr=1e-2, warmup=1, clip=1.0), 100)
+    optim = OptimConfig(lr=1e-2, warmup=1, clip=1.0)
+    adam, rates = optimizer(optim), pace(optim, 100)
     fixed = initialize(config, 1, devices)
     params = fixed.pop("params")
     fixed = with_frozen_masks(config, params, fixed, devices)
@@ -77,8 +78,8 @@ def case(name: str, mesh: str) -> dict[str, Any]:
     for number in range(UPDATES):
         batch = devices.batch(batches[number])
         if number == 0 and devices.many:
-            step = step.lower(params, moments, fixed, batch, number).compile()
-        params, moments, sums = step(params, moments, fixed, batch, number)
+            step = step.lower(params, moments, fixed, batch, number, rates).compile()
+        params, moments, sums = step(params, moments, fixed, batch, number, rates)
         losses.append(float(sums["loss"] / sums["targets"]))
         norms.append(float(sums["norm"]))
     found: dict[str, Any] = {"losses": losses, "norms": norms}

@@ -25,20 +25,20 @@ seconds = st.floats(1e-4, 100)
     seconds, seconds, seconds, st.floats(0, 30), st.floats(0, 1e6), st.integers(1, 1000), st.sampled_from([0, 1, 50])
 )
 def test_the_updates_end_in_time_and_one_more_would_not(
-    update: float, evaluation: float, once: float, scored: float, left: float, epoch: int, every: int
+    update: float, evaluation: float, compiling: float, scored: float, left: float, epoch: int, every: int
 ) -> None:
-    run, speed = tiny.run({"train.minutes": 5.0, "train.evaluate_every": every}), Speed(update, evaluation, once)
+    run, speed = tiny.run({"train.minutes": 5.0, "train.evaluate_every": every}), Speed(update, evaluation, compiling)
 
     def takes(updates: float) -> float:
-        return speed.once + updates * (update + evaluation / (every or epoch)) + scored * evaluation
+        return compiling + updates * (update + evaluation / (every or epoch)) + scored * evaluation
 
     try:
         updates = updates_for(run, speed, scored, left, epoch)
     except UserError:
-        assert takes(20) + once > left * (1 - 1e-9)
+        assert takes(20) > left * (1 - 1e-9)
         return
-    assert takes(updates) + once <= left * (1 + 1e-9)
-    assert takes(updates + 1) + once > left * (1 - 1e-9) or updates == MOST_UPDATES
+    assert takes(updates) <= left * (1 + 1e-9)
+    assert takes(updates + 1) > left * (1 - 1e-9) or updates == MOST_UPDATES
 
 
 def test_a_run_of_minutes_is_the_run_of_its_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

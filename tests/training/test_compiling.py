@@ -6,11 +6,14 @@ import threading
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from one_layer.training.compiling import Compiling
 from one_layer.training.train import train
 from tests import tiny
+
+PACE = np.float32(0.1)
 
 
 def batches(*lengths):
@@ -20,9 +23,9 @@ def batches(*lengths):
 def traced_step(seen):
     """A step, which says of each batch how long it is and in which thread it is traced."""
 
-    def step(params, moments, fixed, batch, number):
+    def step(params, moments, fixed, batch, number, pace):
         seen.append((batch["source"].shape[-1], threading.current_thread() is threading.main_thread()))
-        return params + fixed * number, moments, {"loss": batch["source"].sum()}
+        return params + fixed * number * pace, moments, {"loss": batch["source"].sum()}
 
     return jax.jit(step, donate_argnums=(0, 1))
 
@@ -43,12 +46,12 @@ def _wait_for_compilations():
 
 @pytest.fixture
 def compiled():
-    """A number for each program that JAX compiles in the test."""
+    """The name of each program that JAX compiles in the test."""
     found = []
 
     def listen(event, seconds, **about):
         if event.endswith("backend_compile_duration"):
-            found.append(seconds)
+            found.append(about["fun_name"])
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     yield found
@@ -64,13 +67,20 @@ def test_every_shape_is_compiled_once_and_beside_the_updates(compiled, restored)
     if restored:
         state = jax.device_put(state, jax.devices()[0])
     compiled.clear()
-    programs = Compiling(step, state, given)
+    programs = Compiling(step, state, given, PACE)
     for number, batch in enumerate(given * 2):
         programs.wait(batch)
-        params, moments, _ = step(*state, batch, number)
+        params, moments, _ = step(*state, batch, number, PACE)
         state = params, moments, state[2]
     programs.close()
     assert sorted(seen) == [(3, False), (5, False)] and len(compiled) == 2
+
+
+@pytest.mark.parametrize("changes", [{}, {"optim.lr": 1e-4, "optim.warmup": 2}])
+def test_a_run_finds_the_updates_that_the_measurement_of_its_speed_has_compiled(compiled, changes, tmp_path):
+    run = tiny.run({"train.minutes": 2.0, "train.epochs": 1, "data.tests": (), "seed": 77, **changes})
+    train(run, tmp_path / "run", [])
+    assert sum("step" in name for name in compiled) == (0 if changes else 1), "also those of a run of another pace"
 
 
 def test_what_compiling_raises_reaches_the_update():
@@ -78,7 +88,7 @@ def test_what_compiling_raises_reaches_the_update():
         raise ValueError("too large")
 
     (batch,) = batches(3)
-    programs = Compiling(jax.jit(step), (jnp.ones(1),) * 3, [batch])
+    programs = Compiling(jax.jit(step), (jnp.ones(1),) * 3, [batch], PACE)
     with pytest.raises(ValueError, match="too large"):
         programs.wait(batch)
     programs.close()
@@ -100,7 +110,7 @@ def test_what_has_not_begun_when_a_run_ends_is_given_up():
         def compile(self):
             pass
 
-    programs = Compiling(Slow(), (jnp.ones(1),) * 3, batches(*range(1, 40)))
+    programs = Compiling(Slow(), (jnp.ones(1),) * 3, batches(*range(1, 40)), PACE)
     begun.wait(10)
     programs.close()
     go_on.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import pytest
 
 from one_layer.runs.settings import SCHEDULES, OptimConfig
 from one_layer.system.errors import UserError
-from one_layer.training.optimizer import learning_rate, optimizer
+from one_layer.training.optimizer import learning_rate, optimizer, pace
 
 CONFIG = OptimConfig(
     lr=0.1, warmup=3, warmup_init_lr=0.02, b1=0.9, b2=0.98, eps=0.05, weight_decay=0.3, clip=1.5, label_smoothing=0.0
@@ -25,6 +26,10 @@ def rate(config: OptimConfig, t: int) -> float:
     if t < config.warmup:
         return config.warmup_init_lr + t * (config.lr - config.warmup_init_lr) / config.warmup
     return config.lr * math.sqrt(config.warmup / t)
+
+
+def rates_of(config: OptimConfig, updates: int) -> optax.Schedule:
+    return partial(learning_rate, config.schedule, pace(config, updates))
 
 
 def by_hand(config: OptimConfig, params: np.ndarray, gradients: list[np.ndarray]) -> list[np.ndarray]:
@@ -45,8 +50,8 @@ def by_hand(config: OptimConfig, params: np.ndarray, gradients: list[np.ndarray]
 
 def run(config: OptimConfig, params: np.ndarray, gradients: list[np.ndarray]) -> list[np.ndarray]:
     """The same with the project's optimiser, the vector cut into a tree of two leaves."""
-    transformation = optimizer(config, len(gradients))
-    update, found = jax.jit(transformation.update), []
+    transformation = optimizer(config)
+    update, found = jax.jit(partial(transformation.update, pace=pace(config, len(gradients)))), []
 
     def cut(vector):
         return {"a": jnp.asarray(vector[:4], jnp.float32), "b": {"c": jnp.asarray(vector[4:], jnp.float32)}}
@@ -83,7 +88,7 @@ def test_a_zero_gradient_is_no_division_by_zero():
 @pytest.mark.parametrize("start", [0.0, 1e-7])
 def test_inverse_square_root(start):
     config = OptimConfig(lr=5e-4, warmup=4000, warmup_init_lr=start)
-    schedule = jax.jit(learning_rate(config, 50_000))
+    schedule = jax.jit(rates_of(config, 50_000))
     for t in (0, 1, 2, 1999, 3999, 4000, 4001, 16_000, 50_000):
         np.testing.assert_allclose(schedule(jnp.int32(t)), rate(config, t), rtol=1e-5, atol=1e-12)
     assert schedule(jnp.int32(0)) == np.float32(start)
@@ -93,7 +98,7 @@ def test_inverse_square_root(start):
 
 def test_cosine_rises_peaks_and_ends_at_zero():
     config = OptimConfig(lr=1e-3, schedule="cosine", warmup=100, warmup_init_lr=1e-5)
-    rates = np.asarray(jax.jit(jax.vmap(learning_rate(config, 1000)))(jnp.arange(1101)))
+    rates = np.asarray(jax.jit(jax.vmap(rates_of(config, 1000)))(jnp.arange(1101)))
     np.testing.assert_allclose(rates[:101], np.linspace(1e-5, 1e-3, 101), rtol=1e-5)
     assert rates.argmax() == 100
     assert (np.diff(rates[100:1001]) < 0).all()
@@ -103,7 +108,7 @@ def test_cosine_rises_peaks_and_ends_at_zero():
 
 def test_linear_rises_and_falls_in_straight_lines():
     config = OptimConfig(lr=1e-3, schedule="linear", warmup=100)
-    rates = np.asarray(jax.vmap(learning_rate(config, 1000))(jnp.arange(1101)))
+    rates = np.asarray(jax.vmap(rates_of(config, 1000))(jnp.arange(1101)))
     np.testing.assert_allclose(rates[:101], np.linspace(0, 1e-3, 101), rtol=1e-5, atol=1e-12)
     np.testing.assert_allclose(rates[100:1001], np.linspace(1e-3, 0, 901), rtol=1e-4, atol=1e-9)
     assert not rates[1000:].any()
@@ -112,7 +117,7 @@ def test_linear_rises_and_falls_in_straight_lines():
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
     config = OptimConfig(lr=1e-3, schedule=schedule, warmup=0)
-    rates = np.asarray(jax.vmap(learning_rate(config, 100))(jnp.arange(100)))
+    rates = np.asarray(jax.vmap(rates_of(config, 100))(jnp.arange(100)))
     assert rates[0] == pytest.approx(1e-3)
     assert np.isfinite(rates).all() and (rates <= np.float32(1e-3)).all()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ from one_layer.platform import compiling_for
 from one_layer.tasks import TASKS
 from one_layer.tasks.losses import label_smoothed_nll
 from one_layer.tasks.translation.task import Translation
-from one_layer.training.optimizer import OptimConfig, optimizer
+from one_layer.training.optimizer import OptimConfig, optimizer, pace
 from one_layer.training.step import train_step
 from tests import mostly_slow
 
@@ -123,8 +125,9 @@ class Disturbed(Translation):
 def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(platform, monkeypatch):
     """Accelerators have no condition around the optimiser."""
     monkeypatch.setattr(Devices, "platform", platform)
-    adam = optimizer(OptimConfig(clip=1.0, weight_decay=0.1, warmup=0), 10)
-    step = train_step(Disturbed(), CONFIG, adam, SMOOTHING, 1)
+    optim = OptimConfig(clip=1.0, weight_decay=0.1, warmup=0)
+    adam = optimizer(optim)
+    step = partial(train_step(Disturbed(), CONFIG, adam, SMOOTHING, 1), pace=pace(optim, 10))
 
     def disturbed(added=0.0, factor=1.0):
         return batch() | {"added": np.full((1, ROWS), added), "factor": np.full((1, ROWS), factor)}

@@ -148,11 +148,11 @@ def disturbed(happens):
     def made(*given):
         step = train_step(*given)
 
-        def update(params, moments, fixed, batch, count):
+        def update(params, moments, fixed, batch, count, pace):
             if happens(count):
                 sums = dict.fromkeys(("nll", "targets", "tokens", "norm"), jnp.float32(7))
                 return params, moments, {**sums, "loss": jnp.float32(jnp.nan)}
-            return step(params, moments, fixed, batch, count)
+            return step(params, moments, fixed, batch, count, pace)
 
         return update
 
