@@ -22,7 +22,7 @@ _SILENCE = 30.0  # seconds without a line of the log
 
 
 class Clock:
-    """Seconds that only pass while it is not stopped. The runs of a population have one, which stops while one of them is evaluated."""
+    """Seconds that only pass while it is not stopped: not while something compiles, nor while a run of the same program is evaluated."""
 
     def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
         self._now, self._stopped, self._begin = now, 0.0, 0.0

@@ -26,7 +26,8 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             trainer.restore()
             with closing(trainer.compiling()) as programs:
                 for batch, number in course(trainer, interruption):
-                    programs.wait(batch)
+                    with trainer.clock.stopped():
+                        programs.wait(batch)
                     trainer.update(batch, number)
             trainer.stop_if_asked(interruption)
         return results.write(trainer, overrides)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from one_layer.training.compiling import Compiling
+from one_layer.training.meter import Clock
 from one_layer.training.train import train
 from tests import tiny
 
@@ -81,6 +84,18 @@ def test_a_run_finds_the_updates_that_the_measurement_of_its_speed_has_compiled(
     run = tiny.run({"train.minutes": 2.0, "train.epochs": 1, "data.tests": (), "seed": 77, **changes})
     train(run, tmp_path / "run", [])
     assert sum("step" in name for name in compiled) == (0 if changes else 1), "also those of a run of another pace"
+
+
+def test_the_seconds_of_a_training_are_those_of_its_updates(monkeypatch, tmp_path):
+    clock = [0.0]
+
+    def wait(*_):
+        clock[0] += 1000.0
+
+    monkeypatch.setattr(Compiling, "wait", wait)
+    monkeypatch.setattr("one_layer.training.trainer.Clock", partial(Clock, lambda: clock[0] + time.perf_counter()))
+    result = train(tiny.run({"train.updates": 8, "data.tests": ()}), tmp_path / "run", [])
+    assert clock[0] == 8000.0 and 0.0 < result["train_seconds"] < 1000.0
 
 
 def test_what_compiling_raises_reaches_the_update():
