@@ -34,7 +34,14 @@ class Given:
     def by(cls, words: Sequence[str], documentation: str | None = None) -> Given:
         """What these words give; help shows the `documentation`. Raises: UserError for words or a config that mean nothing."""
         options, rest = parser(documentation).parse_known_args(words)
-        present = [name for name in vars(options) if any(word.split("=")[0] == f"--{name}" for word in words)]
+        names = [word.split("=")[0] for word in words]
+        present = [name for name in vars(options) if f"--{name}" in names]
+        for name in present:
+            if name != "ticket" and names.count(f"--{name}") > 1:
+                several = (
+                    "; a folder, or a pattern in quotation marks, stands for several runs" if name == "runs" else ""
+                )
+                raise UserError(f"--{name} is given more than once; give it once{several}")
         for word in rest:
             if word.lstrip("-")[:1].isalpha() and word.startswith("-") and not keys_given([word]):
                 raise _unknown(word.partition("=")[0], list(vars(options)))

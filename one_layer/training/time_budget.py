@@ -70,7 +70,7 @@ def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
     updates = -processes.greatest(-updates_for(run, speed, scored, left, epoch_updates))
     lines = [
         f"chosen: train.updates={updates:,} (train.minutes={minutes:g}: {speed.update:.2g} s an update and {speed.evaluation:.2g} s an "
-        f"evaluation, measured in {MEASURED} updates that are not part of the run)"
+        "evaluation, measured in updates that are not part of the run)"
     ]
     if updates < epoch_updates:
         lines.append(f"these are less than one epoch of {epoch_updates:,} updates: a part of the text is never read")
@@ -79,7 +79,7 @@ def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
 
 @contextmanager
 def _trial(ready: Ready) -> Iterator[Trainer]:
-    """A trainer whose folder is thrown away, and whose programs the run finds. What that begins with (`train.init_from`) changes no speed."""
+    """A trainer whose folder is thrown away, and whose programs the run finds. What `train.init_from` names changes no speed."""
     endless = with_values(ready.run, {"train.updates": MOST_UPDATES, "train.epochs": 0, "train.init_from": ""})
     with TemporaryDirectory() as folder:
         trainer = Trainer(ready._replace(run=planned(endless, MEASURED)[0], folder=RunFolder(folder)))

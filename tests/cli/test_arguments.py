@@ -34,6 +34,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
         ([], "--config is missing; give one of configs/"),
         (["--config.data.seed=1"], "--config.data.seed=1 needs --config; give one of configs/"),
         ([TOY, "extra"], "unexpected argument 'extra'"),
+        ([TOY, TOY], "--config is given more than once; give it once"),
+        (
+            ["--runs=a", "--mode=report", "--runs=b"],
+            "--runs is given more than once; give it once; a folder, or a pattern",
+        ),
         ([TOY, "--mdoe=train"], "--mdoe is unknown; did you mean --mode?"),
         ([TOY, "-mode=train"], "-mode is unknown; did you mean --mode?"),
         (["--mode=keys", "--config="], "--config= is no Python file"),

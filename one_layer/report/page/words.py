@@ -39,6 +39,10 @@ def cost(points: Sequence[Point]) -> list[Sentence]:
         f", the best of {len(points)}. " if len(points) > 1 else ". ",
         f"It {_costs(top)}.",
     ]
+    if len(points) > 1 and len(top.records) == 1:
+        first.append(
+            " One run does not say whether a lead is chance: train with other seeds, or see `python main.py compare`."
+        )
     other = smallest(points, top)
     if other is None:
         return [first]
