@@ -34,6 +34,7 @@ from one_layer.layers.groups import Group, StackSettings, group_variables, has_l
 from one_layer.layers.pattern import segments
 from one_layer.layers.trees import Path, Variables, flatten_dict, unflatten_dict
 
+Keys = dict[str, Array]  # by the name of their random stream; empty but in training
 Made = dict[str, Variables]  # new values of mutable collections, by collection and group
 
 
@@ -55,10 +56,10 @@ class _Segment(NamedTuple):
         end, axes = first + self.repetitions * inside, (self.repetitions, inside)
         return jax.tree.map(lambda leaf: leaf[first:end].reshape(*axes, *leaf.shape[1:]), variables)
 
-    def keys(self, keys: Array | None) -> Array | None:
-        """The `keys` of all layers of the stack, with the axes [repetition, place in the unit]; None without keys."""
+    def keys(self, keys: Keys) -> Keys:
+        """The `keys` of all layers of the stack, with the axes [repetition, place in the unit]."""
         first, count = self.before.total(), self.repetitions * len(self.unit)
-        return None if keys is None else keys[first : first + count].reshape(self.repetitions, -1)
+        return jax.tree.map(lambda each: each[first : first + count].reshape(self.repetitions, -1), keys)
 
 
 def run_mixed(
@@ -67,22 +68,22 @@ def run_mixed(
     variables: Variables,
     x: Float[Array, "batch length d"],
     rest: Sequence[Any],
-    key: Array | None,
+    streams: Keys,
     mutable: list[str],
 ) -> tuple[Float[Array, "batch length d"], Made]:
     """The output of the last layer, and what the layers wrote into the collections in `mutable`, with each group's layer axis first.
 
-    `variables` are the stack's. `key` is the random stream of training, or None.
+    `variables` are the stack's, and so are the random `streams`, one of which is `dropout`.
     """
     counts = Counter(settings.pattern)
     parts = {letter: group_variables(variables, settings.group(letter), count) for letter, count in counts.items()}
     frozen = [_frozen(settings, number, letter, variables) for number, letter in enumerate(settings.pattern, 1)]
-    keys = None if key is None else jax.random.split(key, len(settings.pattern))
+    keys = jax.tree.map(lambda key: jax.random.split(key, len(settings.pattern)), streams)
     made: dict[str, list[Variables]] = {letter: [] for letter in counts}
 
-    def call(remat: bool, letter: str, own: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
+    def call(remat: bool, letter: str, own: Variables, x: Array, keys: Keys) -> tuple[Array, Variables]:
         function = _call(layer, settings, settings.group(letter), rest, mutable, variables.get("backskip", {}), remat)
-        return function({**parts[letter][0], **own}, x, key)
+        return function({**parts[letter][0], **own}, x, keys)
 
     for segment in _segments(list(zip(settings.pattern, frozen, strict=True))):
         items = {letter: segment.own(letter, parts[letter][1]) for letter in segment.letters}, segment.keys(keys)
@@ -116,13 +117,14 @@ def _segments(layers: Sequence[tuple[str, frozenset[Path]]]) -> Iterator[_Segmen
 def _unit(segment: _Segment, call: Callable[..., tuple[Array, Variables]]) -> Callable[..., tuple[Array, Variables]]:
     """The function of one repetition: (x, (variables of its layers by letter, keys)) -> (output, what the layers wrote, by letter)."""
 
-    def body(x: Array, item: tuple[dict[str, Variables], Array | None]) -> tuple[Array, dict[str, Variables]]:
+    def body(x: Array, item: tuple[dict[str, Variables], Keys]) -> tuple[Array, dict[str, Variables]]:
         own, keys = item
         written: dict[str, list[Variables]] = {letter: [] for letter in own}
         for place, (letter, held) in enumerate(segment.unit):
             number = len(written[letter])  # of the layers of this letter in the unit
             of_layer = jax.tree.map(lambda leaf, number=number: leaf[number], own[letter])
-            x, changed = call(letter, _with_frozen(of_layer, held), x, None if keys is None else keys[place])
+            of_place = jax.tree.map(lambda each, place=place: each[place], keys)
+            x, changed = call(letter, _with_frozen(of_layer, held), x, of_place)
             written[letter].append(changed)
         return x, {letter: jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for letter, each in written.items()}
 
@@ -172,36 +174,35 @@ def _call(
     mutable: list[str],
     probes: Variables,
     remat: bool,
-) -> Callable[[Variables, Array, Array | None], tuple[Array, Variables]]:
-    """The function of one layer: (variables, x, key) -> (output, new values of the mutable collections)."""
+) -> Callable[[Variables, Array, Keys], tuple[Array, Variables]]:
+    """The function of one layer: (variables, x, keys) -> (output, new values of the mutable collections)."""
 
-    def compute(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
-        module = layer(group.layer, parent=None)
-        y, changed = module.apply(variables, x, *rest, rngs={} if key is None else {"dropout": key}, mutable=mutable)
+    def compute(variables: Variables, x: Array, keys: Keys) -> tuple[Array, Variables]:
+        y, changed = layer(group.layer, parent=None).apply(variables, x, *rest, rngs=keys, mutable=mutable)
         return y, {**changed, **({"intermediates": {"output": y}} if "intermediates" in mutable else {})}
 
     if remat:
         compute = jax.checkpoint(compute, prevent_cse=False)
 
-    def forward(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
-        if key is None or group.letter != "R" or settings.backskip == "off":
-            return compute(variables, x, key)
+    def forward(variables: Variables, x: Array, keys: Keys) -> tuple[Array, Variables]:
+        if not keys or group.letter != "R" or settings.backskip == "off":
+            return compute(variables, x, keys)
         if settings.backskip == "policy" and "policy" not in probes:
-            y, changed = compute(variables, x, key)
+            y, changed = compute(variables, x, keys)
             return (observed(y, probes["reports"]) if probes else y), changed
-        y, changed = compute(
-            variables, jax.lax.stop_gradient(x), key
-        )  # `rest` has the encoded source, if the layer reads it
+        # `rest` has the encoded source, if the layer reads it
+        y, changed = compute(variables, jax.lax.stop_gradient(x), keys)
         if settings.backskip == "policy":
-            noise = jax.random.key_data(jax.random.fold_in(key, 1))
+            noise = jax.random.key_data(jax.random.fold_in(keys["dropout"], 1))
             return proposed(x, y, probes["policy"], probes["reports"], noise), changed
         return _replace(x, y), changed
 
-    def dropped_or_not(variables: Variables, x: Array, key: Array | None) -> tuple[Array, Variables]:
-        if key is None or not settings.layerdrop:
-            return forward(variables, x, key)
-        dropping, inner = jax.random.split(key)
-        dropped = jax.random.bernoulli(dropping, settings.layerdrop)
+    def dropped_or_not(variables: Variables, x: Array, keys: Keys) -> tuple[Array, Variables]:
+        if not keys or not settings.layerdrop:
+            return forward(variables, x, keys)
+        pairs = jax.tree.map(jax.random.split, keys)
+        inner = jax.tree.map(lambda pair: pair[1], pairs)
+        dropped = jax.random.bernoulli(pairs["dropout"][0], settings.layerdrop)
         return jax.lax.cond(dropped, lambda x: x, lambda x: forward(variables, x, inner)[0], x), {}
 
     return dropped_or_not

@@ -40,8 +40,8 @@ class Stack(nn.Module):
             x = self._scan(settings.groups[0], x, *rest)
         else:
             mutable = [name for name in ("memory", "intermediates") if self.is_mutable_collection(name)]
-            key = self.make_rng("dropout") if self.has_rng("dropout") else None
-            x, made = run_mixed(self.layer, settings, dict(self.variables), x, rest, key, mutable)
+            keys = {name: self.make_rng(name) for name in ("dropout", AGAIN) if self.has_rng(name)}
+            x, made = run_mixed(self.layer, settings, dict(self.variables), x, rest, keys, mutable)
             for name, tree in made.items():
                 for group, value in tree.items():
                     self.put_variable(name, group, value)

@@ -87,7 +87,13 @@ def test_a_result_in_bfloat16_is_the_rounded_sum():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"weights": "dense"}, {"block": "modern", "norm_position": "pre"}, {"remat": True}, {"encoder_layers": "LR"}],
+    [
+        {},
+        {"weights": "dense"},
+        {"block": "modern", "norm_position": "pre"},
+        {"remat": True},
+        {"encoder_layers": "LR", "layerdrop": 0.01},
+    ],
     ids=str,
 )
 def test_loss_and_gradient_of_a_whole_model_are_the_same(options):
