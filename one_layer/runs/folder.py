@@ -22,6 +22,7 @@ from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, left_open, resolve, with_values
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
+from one_layer.system.removed import without_idle
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
@@ -135,7 +136,7 @@ class RunFolder(RunPaths):
             raise UserError(f"{self} is a file; give the folder of a run, or a ticket as --ticket={self}")
         if not self.holds_run:
             raise UserError(f"{self} holds no run: there is no config.json; train first, or correct --workdir")
-        return resolve(read_object(self.config_file))
+        return resolve(without_idle(read_object(self.config_file)))
 
     def assets(self) -> TextAssets:
         """The run's vocabularies and preprocessing. Raises: UserError for a missing or damaged file."""

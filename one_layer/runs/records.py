@@ -38,7 +38,6 @@ LATER = {
     **{"model.score_constant": 0.5, "model.reservoir_direction": "auto", "model.init_qk_gain": 1.0},
     **{"model.trained_precision": "float32", "model.vector_precision": "float32", "optim.moments": "float32"},
     **{"train.backskip": "off", "train.init_scores": "drawn"},
-    **{"train.distil_temperature": 1.0, "train.distil_top_k": 16},
 }
 
 

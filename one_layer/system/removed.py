@@ -1,8 +1,11 @@
-"""Keys of configs that are gone. What names one is refused in one sentence, whatever value it gives: it may mean another model."""
+"""Keys of configs that are gone. A config that names one is refused in one sentence, whatever the value: it may mean another model.
+
+Runs and tickets of earlier versions have all keys of these: there, a key may have the value with which it did nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from one_layer.system.errors import UserError
@@ -24,31 +27,35 @@ REMOVED = {
         "0.3.0",
     ),
 }
-# The values with which such keys did nothing; tickets of the versions that had them give all their keys.
+# The values with which such keys did nothing, or what is always done now.
 IDLE = {
-    **{"data.min_count": 1, "data.teacher_beam": 5},
+    **{"data.min_count": 1, "data.teacher_beam": 5, "evaluation.candidates": 5},
+    **{"train.keep_best": 1, "train.distil_temperature": 1.0, "train.distil_top_k": 16, "train.init_partly": False},
     **{"model.coats": 1, "model.score_init": "uniform", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7},
     **{"evaluation.top_k": 0, "evaluation.top_p": 1.0},
 }
 
 
-def without_idle(section: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a ticket's section, but for keys that are gone and did nothing."""
+def without_idle(config: dict[str, Any]) -> dict[str, Any]:
+    """The config of a run, or the sections of a ticket, without keys that are gone and did nothing."""
 
-    def is_idle(name: str, value: Any) -> bool:
-        idle = IDLE.get(f"{section}.{name}")
+    def is_idle(key: str, value: Any) -> bool:
+        idle = IDLE.get(key)
         return idle is not None and type(value) is type(idle) and value == idle
 
-    return {name: value for name, value in values.items() if not is_idle(name, value)}
+    return _without(is_idle, config)
 
 
 def without_removed(config: dict[str, Any]) -> dict[str, Any]:
     """A run's config without keys that are gone: for what reads its text again, and no model."""
+    return _without(lambda key, _: key in REMOVED, config)
 
+
+def _without(leaves_out: Callable[[str, Any], bool], config: dict[str, Any]) -> dict[str, Any]:
     def left(section: str, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        return {name: value for name, value in values.items() if f"{section}.{name}" not in REMOVED}
+        return {name: value for name, value in values.items() if not leaves_out(f"{section}.{name}", value)}
 
     return {section: left(section, values) for section, values in config.items()}
 

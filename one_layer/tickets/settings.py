@@ -102,7 +102,7 @@ def read_settings(metadata: dict[str, str]) -> Settings:
     sections = {name: read_json(metadata, name) for name in ("model", "data", "evaluation")}
     for name, section in sections.items():
         _check_section(name, section)
-    sections = {name: without_idle(name, section) for name, section in sections.items()}
+    sections = without_idle(sections)
     sizes = [sections["model"].pop(f"{side}_vocab", None) for side in ("source", "target")]
     seed, step = read_json(metadata, "seed"), read_json(metadata, "step")
     if not all(type(number) is int and 0 <= number <= _LARGEST_NUMBER for number in (*sizes, seed, step)):

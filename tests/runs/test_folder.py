@@ -8,6 +8,7 @@ import pytest
 
 from one_layer.runs.folder import RunFolder
 from one_layer.system.errors import UserError
+from one_layer.system.removed import IDLE
 from tests import tiny
 
 
@@ -112,3 +113,18 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(older))
     with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
         RunFolder(tmp_path).claim(run)
+
+
+def test_a_folder_written_before_a_key_was_gone_is_the_same_run_where_the_key_did_nothing(tmp_path):
+    run = tiny.run()
+    RunFolder(tmp_path).write_config(run)
+    older = json.loads((tmp_path / "config.json").read_text())
+    for name, value in IDLE.items():
+        section, _, key = name.partition(".")
+        older[section][key] = value
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    assert RunFolder(tmp_path).claim(run)
+    older["model"]["coats"] = 2
+    (tmp_path / "config.json").write_text(json.dumps(older))
+    with pytest.raises(UserError, match=r"the key model\.coats is gone; version 0\.7\.0 is the last that reads it"):
+        RunFolder(tmp_path).read_config()
