@@ -6,14 +6,14 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
 from one_layer.system.errors import UserError
+from one_layer.system.threads import in_pool
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,13 +36,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
-            waiting: deque[Future[Result]] = deque()
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > processes:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            yield from in_pool(pool, function, items, processes + 1)
     except BrokenProcessPool:
         raise UserError(
             f"one of {processes} processes was killed, probably because memory ran out; free some memory, or use fewer cores (taskset)"
