@@ -38,7 +38,6 @@ _ALWAYS: dict[str, Any] = {
     "tie_word_embeddings": True,
 }
 
-
 _PREFIX = "roberta."  # of models with a head
 _EMBEDDINGS: dict[str, Path] = {
     "word_embeddings": ("source_embedding",),
