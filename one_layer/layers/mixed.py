@@ -189,8 +189,9 @@ def _call(
         if settings.backskip == "policy" and "policy" not in probes:
             y, changed = compute(variables, x, key)
             return (observed(y, probes["reports"]) if probes else y), changed
-        # `rest` has the encoded source, if the layer reads it.
-        y, changed = compute(variables, jax.lax.stop_gradient(x), key)
+        y, changed = compute(
+            variables, jax.lax.stop_gradient(x), key
+        )  # `rest` has the encoded source, if the layer reads it
         if settings.backskip == "policy":
             noise = jax.random.key_data(jax.random.fold_in(key, 1))
             return proposed(x, y, probes["policy"], probes["reports"], noise), changed
