@@ -19,9 +19,8 @@ def get_config(task: str, arg: str, epochs: int) -> ConfigDict:
 
     Raises: ValueError that lists the known arguments, for any other `arg`.
     """
-    known = (
-        ENCODERS if arg.startswith("one_layer") else ENCODERS | WHOLE
-    )  # each layer of RoBERTa has weights of its own
+    # Each layer of RoBERTa has weights of its own.
+    known = ENCODERS if arg.startswith("one_layer") else ENCODERS | WHOLE
     weights, size = paper.weights_and_size(task, arg, known)
     config = common.get_config()
     config.task = "classification"

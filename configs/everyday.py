@@ -25,6 +25,7 @@ The sweeps are `both`, `both_large`, `controls` and `controls_large` (three seed
 direction de_en with another seed than en_de: what does it cost that both share one random layer?).
 """
 
+import itertools
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
@@ -59,12 +60,7 @@ SWEEPS = {
     **{f"controls{size}": product(_both(size, *CONTROLS), vary("seed", *SEEDS)) for size in SIZES},
     "seeds": chain(_both("", ""), product(vary("config", "de_en"), vary("seed", *SEEDS[1:]))),
 }
-_MODELS = {
-    f"{direction}{size}{control}": (direction, size, control)
-    for direction in DIRECTIONS
-    for size in SIZES
-    for control in CONTROLS
-}
+_MODELS = {"".join(parts): parts for parts in itertools.product(DIRECTIONS, SIZES, CONTROLS)}
 
 
 def get_config(arg: str = "en_de") -> ConfigDict:

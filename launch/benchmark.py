@@ -35,20 +35,13 @@ import jaxlib
 from configs.common import SIZES
 from launch.benchmarks import accelerator, data, decode, run, select, startup, ticket, train
 from one_layer.cli import command
+from one_layer.data.preparation.parallel import cores
 from one_layer.runs.commit import commit
 from one_layer.runs.records import flatten
 from one_layer.system.heap import keep_freed_memory
 
-BENCHMARKS = {
-    "select": select,
-    "train": train,
-    "accelerator": accelerator,
-    "run": run,
-    "decode": decode,
-    "ticket": ticket,
-    "data": data,
-    "startup": startup,
-}
+_MODULES = (select, train, accelerator, run, decode, ticket, data, startup)
+BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -84,7 +77,7 @@ def main() -> None:
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "python": platform.python_version(),
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpus": cores(),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "commit": commit(),
     }

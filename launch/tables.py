@@ -87,11 +87,8 @@ class Scores(NamedTuple):
     def evaluation(self, test: str) -> dict[str, Any]:
         """What is stored of a test set, named without the ending of its file. Raises: KeyError if nothing is."""
         tests = self.record.result["test"].items()
-        found = (
-            [values for name, values in tests if name.split(".")[0] == test]
-            if not self.checkpoint
-            else self._files(test)
-        )
+        own = [values for name, values in tests if name.split(".")[0] == test]
+        found = self._files(test) if self.checkpoint else own
         if not found:
             raise KeyError(f"`{self.name}` has no scores of {test}")
         return found[0]

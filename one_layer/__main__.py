@@ -47,22 +47,18 @@ def main(words: list[str]) -> None:
         modes.print_text(__version__)
         return
     command.set_up()
-    if not given.options.distributed:
-        _do(given)
-        return
     try:
-        _do(given)
-    except (Exception, SystemExit) as error:  # an exit would wait for the other processes, and they for it
+        mode = modes.chosen(given)
+        _join(given.options)
+        mode.call(given)
+    except (Exception, SystemExit) as error:
+        if not given.options.distributed:
+            raise
+        # An exit would wait for the other processes, and they for it.
         if (code := command.say(error)) is None:
             traceback.print_exc()
         logging.shutdown()
         os._exit(1 if code is None else code)
-
-
-def _do(given: Given) -> None:
-    mode = modes.chosen(given)
-    _join(given.options)
-    mode.call(given)
 
 
 def _join(options: argparse.Namespace) -> None:

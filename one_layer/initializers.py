@@ -23,9 +23,8 @@ _NORMAL = {"kaiming_normal", "xavier_normal", "normal"}
 # Entries drawn at a time. A block's intermediate values fit in the CPU cache, and nothing large is allocated.
 _BLOCK = 2**16
 
-SCHEMES = tuple(
-    sorted(_UNIFORM | _NORMAL | {"signed_constant", "xavier_constant", "unsigned_constant"})
-)  # that draw every entry by itself
+# Those that draw every entry by itself.
+SCHEMES = tuple(sorted(_UNIFORM | _NORMAL | {"signed_constant", "xavier_constant", "unsigned_constant"}))
 ORTHOGONAL = "orthogonal"
 
 # For orthogonal matrices: the most rows (sums stay below 2^53), what entries are multiples of until they are rounded to float32, and

@@ -45,9 +45,8 @@ class Supermask:
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
     """
 
-    stored_as: ClassVar[str] = (
-        ""  # of a class of one's own: one of SELECTIONS whose masks have the same values (`one_layer.own_selection`)
-    )
+    # Of a class of one's own: one of SELECTIONS whose masks have the same values (`one_layer.own_selection`).
+    stored_as: ClassVar[str] = ""
 
     keep: float | Shaped[Array | np.ndarray, ""] = 0.5  # may be traced, except for `keeps_all`
     selection: str = "magnitude"
@@ -103,7 +102,7 @@ class Supermask:
         if self.selection == "sign":
             chosen = jnp.where(fixed < 0, -1, 1)
         elif self.selection == "signed_threshold":
-            chosen = _beyond(fixed, self.threshold)
+            chosen = (jnp.abs(fixed) > self.threshold) * jnp.sign(fixed)
         elif self.selection in ("threshold", "sigmoid_threshold"):
             chosen = _above(fixed, self.threshold, sigmoid=self.selection == "sigmoid_threshold")
         else:
@@ -224,11 +223,6 @@ def _above(scores: Float[Array, "*shape"], threshold: float, sigmoid: bool) -> I
         lambda: chosen.astype(jnp.int8),
         lambda: _largest("score", scores, jnp.int32(least)),
     )
-
-
-def _beyond(scores: Float[Array, "*shape"], threshold: float) -> Float[Array, "*shape"]:
-    """Returns the sign of S where |S| exceeds the threshold, and 0 elsewhere."""
-    return (jnp.abs(scores) > threshold) * jnp.sign(scores)
 
 
 def unpack_mask(

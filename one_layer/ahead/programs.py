@@ -57,7 +57,17 @@ def compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, m
     with compiling_for(target.chip.platform):
         lowered = _step(run, config, devices, rows, length)
         options = _OF_A_GPU if target.chip.platform == "cuda" else None
-        program = _fitting(lambda: lowered.compile(compiler_options=options), target)
+        try:
+            program = lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            used = re.search(r"Used ([\d.]+\w) of ([\d.]+\w)", str(error))
+            by = f" ({used[1]} of {used[2]})" if used else ""
+            raise UserError(
+                f"the program needs more memory than a device of {target.name} has{by}; lower data.max_tokens, raise optim.accumulate or "
+                "mesh.model, set model.remat, or give more devices"
+            ) from None
     memory = program.memory_analysis()
     return Compiled(
         text=program.as_text(),
@@ -99,17 +109,3 @@ def _placed(tree: Any, place: Callable[[Any], Any]) -> Any:
     return jax.tree.map(
         lambda leaf, where: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where), tree, place(tree)
     )
-
-
-def _fitting(compile_: Callable[[], Any], target: Target) -> Any:
-    try:
-        return compile_()
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
-            raise
-        used = re.search(r"Used ([\d.]+\w) of ([\d.]+\w)", str(error))
-        by = f" ({used[1]} of {used[2]})" if used else ""
-        raise UserError(
-            f"the program needs more memory than a device of {target.name} has{by}; lower data.max_tokens, raise optim.accumulate or "
-            "mesh.model, set model.remat, or give more devices"
-        ) from None

@@ -19,7 +19,6 @@ import math
 import os
 import shlex
 import statistics
-from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,8 +163,13 @@ def main(argv: list[str]) -> None:
     arguments = parser.parse_args(argv)
     first, second = named(arguments.first), named(arguments.second)
     if len(first) == len(second) == 1:
-        with _folder(arguments.first, first[0]) as one, _folder(arguments.second, second[0]) as other:
-            print(_two((first[0], second[0]), (one, other), arguments))
+        from one_layer.commands.compare_two import compare_two  # late: it imports JAX
+
+        runs = first[0], second[0]
+        if runs[0].folder.resolve() == runs[1].folder.resolve():
+            raise UserError(f"{runs[0].folder} and {runs[1].folder} are the same run; give two runs")
+        with _folder(arguments.first, runs[0]) as one, _folder(arguments.second, runs[1]) as other:
+            print(compare_two(runs, (one, other), arguments.text, arguments.lines))
     elif arguments.text:
         raise UserError(f"--text={arguments.text} is for the lines of two runs; leave it out, or give two runs")
     else:
@@ -178,12 +182,3 @@ def _folder(word: str, record: Record) -> Iterator[Path]:
     with opened(word) as places:
         inside = [place for place in places if place.root != Path() and place.shown in record.folder.parents]
         yield inside[0].root / record.folder.relative_to(inside[0].shown) if inside else record.folder
-
-
-def _two(records: tuple[Record, Record], folders: tuple[Path, Path], arguments: Namespace) -> str:
-    from one_layer.commands.compare_two import compare_two  # late: it imports JAX
-
-    one, other = (record.folder for record in records)
-    if one.resolve() == other.resolve():
-        raise UserError(f"{one} and {other} are the same run; give two runs")
-    return compare_two(records, folders, arguments.text, arguments.lines)

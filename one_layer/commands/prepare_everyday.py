@@ -22,7 +22,7 @@ from pathlib import Path
 from one_layer.cli.command import parser_of
 from one_layer.data.preparation import published
 from one_layer.data.sources.table import Table
-from one_layer.data.text.lines import existing_file, read_parallel
+from one_layer.data.text.lines import existing_file, stream_parallel
 from one_layer.runs.lock import locked
 from one_layer.system.errors import UserError
 
@@ -38,7 +38,7 @@ def prepare(tatoeba: Path, multi30k: Path, out: Path) -> None:
     read = published.checksums(given)
     everyday = [(row[0], row[1]) for _, row in Table(tatoeba, ("1", "2"))]
     held_out = held_out_of(everyday)
-    captions = {name: _captions(multi30k, name) for name in ("train", "test2016")}
+    captions = {name: list(stream_parallel(*_files(multi30k, name))) for name in ("train", "test2016")}
     train = without(held_out["everyday"] + held_out["valid"], everyday + captions["train"])
     parts = {"train": train, **held_out, "test2016": captions["test2016"]}
     outputs = [path for name, pairs in parts.items() for path in published.write_pairs(out, name, LANGUAGES, pairs)]
@@ -71,10 +71,6 @@ def without(held_out: Pairs, pairs: Pairs) -> Pairs:
 
 def _key(line: str) -> str:
     return " ".join(line.casefold().split())
-
-
-def _captions(folder: Path, name: str) -> Pairs:
-    return list(zip(*read_parallel(*map(existing_file, _files(folder, name))), strict=True))
 
 
 def _files(folder: Path, name: str) -> list[Path]:

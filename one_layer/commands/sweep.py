@@ -99,8 +99,7 @@ def main(argv: list[str]) -> int:
     _check_together(arguments, rest)
     if arguments.workdir.is_file():
         raise UserError(f"--workdir={arguments.workdir} is a file; give the name of a folder, which may be new")
-    plan = plans.make(arguments.config, arguments.sweep, rest, arguments.workdir)
-    plan = resolved(plan)
+    plan = resolved(plans.make(arguments.config, arguments.sweep, rest, arguments.workdir))
     launcher = _launcher(arguments)
     if arguments.vmap:
         for line in describe(plan.runs, arguments.members or MEMBERS):

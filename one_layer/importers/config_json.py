@@ -11,8 +11,6 @@ from one_layer.system.files import json_object
 # The names that transformers has for `model.activation`, and those that it reads, of which one function has two.
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 _ACTIVATIONS_READ = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_new": "gelu_tanh"}
-
-
 # Keys of `model` by which Llama and RoBERTa have one name.
 SIZES = {"d_model": "hidden_size", "ffn": "intermediate_size", "heads": "num_attention_heads"}
 

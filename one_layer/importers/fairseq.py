@@ -15,6 +15,7 @@ import numpy as np
 from one_layer.importers import parameters
 from one_layer.importers.parameters import Entry, Path, StateDict, Variables
 from one_layer.layers.groups import has_layer_axis
+from one_layer.layers.trees import variables_of
 from one_layer.models import shapes
 from one_layer.models.config import ModelConfig
 from one_layer.system.errors import UserError
@@ -85,7 +86,7 @@ def convert(state_dict: StateDict, model_config: ModelConfig) -> Variables:
     hint = "give the sizes and options that it was trained with"
     parameters.check_state(state_dict, wanted, hint, lambda name: bool(re.fullmatch("|".join(unused), name)), further)
     found = parameters.read(state_dict, known)
-    return parameters.variables_of({path: found[path[1:]] for path in shapes(model_config)})
+    return variables_of({path: found[path[1:]] for path in shapes(model_config)})
 
 
 def check_translates(config: ModelConfig) -> None:

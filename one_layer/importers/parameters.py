@@ -11,7 +11,7 @@ from jaxtyping import Float32, Shaped
 
 from one_layer.data.tokens import LONGEST
 from one_layer.layers.groups import layers_apart
-from one_layer.layers.trees import Path, Variables, flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Variables, flatten_dict, variables_of
 from one_layer.models import ModelConfig, shapes
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
@@ -204,11 +204,6 @@ def check_fields(config: ModelConfig, needed: Mapping[str, tuple[Any, ...]], pro
     for name, values in needed.items():
         if (found := getattr(config, name)) not in values:
             raise UserError(f"model.{name} is {found!r:.200}, but {program} has {' or '.join(map(str, values))}")
-
-
-def variables_of(arrays: Arrays) -> Variables:
-    """The variables whose arrays have these paths, of which the first name is the collection."""
-    return {"params": {}, "random": {}, **unflatten_dict(arrays)}
 
 
 def placed(config: ModelConfig, found: Arrays) -> Variables:

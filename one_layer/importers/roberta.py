@@ -15,7 +15,7 @@ from one_layer.data.special_tokens import BOS, EOS, PAD
 from one_layer.importers import parameters
 from one_layer.importers.config_json import ACTIVATIONS, SIZES, ConfigJson
 from one_layer.importers.parameters import Entry, Named, Path, StateDict, Variables
-from one_layer.layers.trees import flatten_dict
+from one_layer.layers.trees import flatten_dict, variables_of
 from one_layer.models import ModelConfig, initialize, shapes
 from one_layer.models.families import label_count
 from one_layer.system.errors import UserError
@@ -37,7 +37,6 @@ _ALWAYS: dict[str, Any] = {
     "position_embedding_type": "absolute",
     "tie_word_embeddings": True,
 }
-
 
 _PREFIX = "roberta."  # of models with a head
 _EMBEDDINGS: dict[str, Path] = {
@@ -166,7 +165,7 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
     drawn = {} if all(path[1:] in found for path in known) else flatten_dict(initialize(config, seed))
     arrays = {path: found[path[1:]] if path[1:] in found else np.asarray(drawn[path]) for path in known}
     assert {path: array.shape for path, array in arrays.items()} == known
-    return parameters.variables_of(arrays), report
+    return variables_of(arrays), report
 
 
 def export(variables: Variables, config: ModelConfig) -> Named:

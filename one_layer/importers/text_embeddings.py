@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,10 +60,10 @@ def read_embeddings(path: str | Path, vocabulary: Vocabulary, features: int) -> 
     """
     lines = stream_lines(path)
     first = next(lines)
-    header = first.split(" ")
-    if len(header) != 2 or not all(map(_is_number, header)):
+    header = re.fullmatch("([0-9]{1,19}) ([0-9]{1,19})", first)
+    if header is None:
         raise UserError(f"{path}, line 1: {first[:60]!r} must be `N d`, the numbers of tokens and of features")
-    count, found_features = map(int, header)
+    count, found_features = map(int, header.groups())
     _check_features(found_features, features, str(path))
     places = {token: place for place, token in enumerate(vocabulary.tokens)}
     rows = np.full((len(vocabulary), features), np.nan, np.float32)
@@ -78,10 +79,6 @@ def read_embeddings(path: str | Path, vocabulary: Vocabulary, features: int) -> 
             f"{path}, line 1 gives {count:,} vectors, but the file has {number - 1:,}; give the complete file"
         )
     return rows
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 20
 
 
 def _check_features(found: int, wanted: int, name: str) -> None:

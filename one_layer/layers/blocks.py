@@ -103,9 +103,8 @@ class DecoderLayer(Layer):
         Without `visible` there is no source: a decoder alone.
         """
         if self.settings.block != "transformer":
-            real = (
-                past[:, 0, -1] if position is None else jnp.ones((1, x.shape[1]), bool)
-            )  # the last query sees all but pads
+            # The last query sees all but pads.
+            real = past[:, 0, -1] if position is None else jnp.ones((1, x.shape[1]), bool)
             return self._reservoir(x, real, stepping=position is not None)
         to_itself = self._attention("self_attention")
         to_source = (

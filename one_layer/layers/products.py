@@ -71,9 +71,8 @@ def product(
             f"{subscripts}: {x.shape} and {y.shape} differ in their first axes"
         )
     if jnp.dtype(dtype) != jnp.bfloat16:
-        return jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32).astype(
-            result
-        )
+        sums = jnp.einsum(subscripts, x.astype(dtype), y.astype(dtype), preferred_element_type=jnp.float32)
+        return sums.astype(result)
     axes = string.ascii_uppercase[:dotted]
     first, second, made = (each.replace("...", axes) for each in (first, second, made))
     return _rounded((first, second, made), (x.dtype.name, y.dtype.name, jnp.dtype(result).name), x, y)

@@ -57,18 +57,12 @@ class Stack(nn.Module):
             return y, None
 
         length = len(self.settings.pattern)
+        with_axis = ["params", "materialized", "frozen", "packed", "intermediates", "memory"]
+        with_axis += [] if group.one_weight else ["random"]
         scan = nn.scan(
             nn.remat(step, prevent_cse=False) if any(self.settings.recomputed) else step,
             variable_broadcast="random" if group.one_weight else False,
-            variable_axes={
-                "params": 0,
-                "materialized": 0,
-                "frozen": 0,
-                "packed": 0,
-                "intermediates": 0,
-                "memory": 0,
-                **({} if group.one_weight else {"random": 0}),
-            },
+            variable_axes=dict.fromkeys(with_axis, 0),
             split_rngs={"params": True, "dropout": True, AGAIN: True},
             in_axes=nn.broadcast,
             length=length,

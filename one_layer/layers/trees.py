@@ -30,3 +30,8 @@ def unflatten_dict(flat: Mapping[Path, Any]) -> dict[str, Any]:
             inner = inner.setdefault(parent, {})
         inner[name] = leaf
     return tree
+
+
+def variables_of(flat: Mapping[Path, Any]) -> Variables:
+    """The same for the variables of a model, which always have the collections `params` and `random`."""
+    return {"params": {}, "random": {}, **unflatten_dict(flat)}

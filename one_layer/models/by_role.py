@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float32, Int8, UInt8
 
-from one_layer.layers.trees import Path, Shape, Variables, flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, flatten_dict, variables_of
 from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import fetch
 from one_layer.models.weights import roles, shapes
@@ -60,7 +60,7 @@ def with_bits(flat: Mapping[Path, Any], bits: Mapping[Path, UInt8[np.ndarray, "*
         kernels = (("frozen", *module, "kernel"), ("random", *module, "kernel"))
         layers = next(flat[kernel] for kernel in kernels if kernel in flat).shape[:-2]
         packed["packed", *module, kind] = np.broadcast_to(array, np.broadcast_shapes(array.shape, (*layers, 1)))
-    return {"params": {}, "random": {}, **unflatten_dict(jax.device_put({**flat, **packed}))}
+    return variables_of(jax.device_put({**flat, **packed}))
 
 
 def select(

@@ -114,11 +114,5 @@ def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
         norm = "rms" if config.modern else "affine"
         return dataclasses.replace(main, kind="trained", bias=not config.modern, norm=norm)
     both_ways = stack == "encoder"  # a decoder must not see later tokens
-    return dataclasses.replace(
-        main,
-        kind="fixed",
-        bias=False,
-        norm="rms_plain" if config.modern else "plain",
-        block=config.reservoir,
-        both_ways=both_ways,
-    )
+    norm = "rms_plain" if config.modern else "plain"
+    return dataclasses.replace(main, kind="fixed", bias=False, norm=norm, block=config.reservoir, both_ways=both_ways)

@@ -21,9 +21,8 @@ from one_layer.layers.trees import Variables
 from one_layer.models.config import ModelConfig
 from one_layer.models.networks import AnyArray, CausalModel, Transformer, embedded, keys_that_count
 
-CausalCache = tuple[
-    Variables, ...
-]  # for each layer: keys and values, or the state of a reservoir; rows are the first axis
+# For each layer: keys and values, or the state of a reservoir; rows are the first axis.
+CausalCache = tuple[Variables, ...]
 
 
 class Cache(NamedTuple):

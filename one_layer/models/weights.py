@@ -20,7 +20,7 @@ from one_layer.data.special_tokens import PAD
 from one_layer.initializers import ORTHOGONAL, Recipe
 from one_layer.layers.beside import ADAPTER_IN, ADAPTER_OUT, GAINS
 from one_layer.layers.materializing import trained_leaf
-from one_layer.layers.trees import Path, Shape, Variables, unflatten_dict
+from one_layer.layers.trees import Path, Shape, Variables, variables_of
 from one_layer.models.config import ModelConfig
 from one_layer.models.parts import Part, matrices, norms
 from one_layer.models.sharding import Devices
@@ -34,8 +34,7 @@ def initialize(config: ModelConfig, seed: int, devices: Devices | None = None) -
     `embedding_path`, which are NaN until `pretrained_tables` replaces them. With `devices`, no device holds more than its part.
     """
     place = devices.place if devices else lambda path, array: jnp.asarray(array)
-    made = unflatten_dict({path: place(path, part.draw(seed)) for path, part in _parts(config).items()})
-    return {"params": {}, "random": {}, **made}
+    return variables_of({path: place(path, part.draw(seed)) for path, part in _parts(config).items()})
 
 
 def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np.ndarray, "vocab d"]]) -> Variables:
@@ -61,8 +60,7 @@ def shapes(config: ModelConfig) -> dict[Path, Shape]:
 
 def abstract(config: ModelConfig) -> Variables:
     """The same as a tree: what `initialize` makes, with shapes in place of arrays."""
-    leaves = {p: jax.ShapeDtypeStruct(s, jnp.float32) for p, s in shapes(config).items()}
-    return {"params": {}, "random": {}, **unflatten_dict(leaves)}
+    return variables_of({path: jax.ShapeDtypeStruct(shape, jnp.float32) for path, shape in shapes(config).items()})
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from one_layer.page.embedding import ENCODING, element
 from one_layer.system.errors import UserError
 from one_layer.tickets import Ticket, load
 
-LARGEST = (
-    2**27
-)  # bytes of a ticket: with its text form, its matrices and their products, a browser's tab holds about 20 times as many
+# Bytes of a ticket: with its text form, its matrices and their products, a browser's tab holds about 20 times as many.
+LARGEST = 2**27
 RECURRENT = ("gru", "conv")  # blocks of reservoirs that one_layer/page/engine does not have
 
 

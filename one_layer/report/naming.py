@@ -149,11 +149,6 @@ def parts(config: Config) -> tuple[str, ...]:
     return tuple(part for part in (weights(config), bits, shape(config), training(config), *random) if part)
 
 
-def model(config: Config) -> str:
-    """A whole model in one line, without its keep."""
-    return "; ".join(parts(config))
-
-
 def common(configs: Sequence[Config]) -> str:
     """What the names of all these models have in common."""
     first, *others = (parts(config) for config in configs)

@@ -83,7 +83,7 @@ class Point:
     @property
     def description(self) -> str:
         """The model in words, without its keep."""
-        return naming.model(self.config)
+        return "; ".join(naming.parts(self.config))
 
     @property
     def mean(self) -> float:

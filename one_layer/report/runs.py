@@ -1,15 +1,18 @@
-"""The table of all runs: state, scores, cost and the best update."""
+"""The tables of runs: all of them with their scores and costs, and those that have not finished."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import merit
+from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, duration
+
+_ORDER = (UNDER_WAY, STOPPED, WAITING)
 
 
 def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping[Bench, Sequence[Point]]) -> Table:
@@ -52,3 +55,30 @@ def _updates(record: Record) -> int | None:
         return record.doing.progress.updates
     made: int | None = record.result.get("steps") or (record.metrics[-1]["step"] if record.metrics else None)
     return made
+
+
+def unfinished(records: Iterable[Record], names: Mapping[Path, str] | None = None) -> Table:
+    """A row for each run that has not finished, those that are under way first. Runs are said by `names`, else by their folders."""
+    waiting = sorted((each for each in records if not each.result), key=lambda each: _ORDER.index(each.doing.state))
+    columns = ["run", "state", "update", "newest score", "time left"]
+    caption = (
+        "The time left is that of the updates alone, at the mean speed of the run so far: evaluations and scoring come on top, and "
+        "train.patience may end a run sooner. A failed run says why; the same command goes on with those that are not finished."
+    )
+    return Table(
+        "Runs that have not finished",
+        caption,
+        columns,
+        [_unfinished(record, (names or {}).get(record.folder, str(record.folder))) for record in waiting],
+    )
+
+
+def _unfinished(record: Record, name: str) -> list[str]:
+    doing = record.doing
+    now = doing.progress
+    state = ": ".join(filter(None, [doing.state, doing.problem]))
+    update = f"{now.update:,}{f' of {now.updates:,}' if now.updates else ''}" if now.update else ""
+    left = duration(now.left) if doing.state == UNDER_WAY and now.left is not None else ""
+    if left and now.update == now.updates:
+        left = "being scored"
+    return [name, state, update, now.metric, left]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from one_layer.report import areas, claims, naming, runs, tables, under_way
+from one_layer.report import areas, claims, naming, runs, tables
 from one_layer.report.curves import convergence, validation
 from one_layer.report.drawing import standalone, svg
 from one_layer.report.figures import LEAST, Picture, comparisons, draw
@@ -47,7 +47,7 @@ def report(pattern: str, out: Path) -> None:
     write_atomically(out / "points.csv", csv_of(found))
     names = run_names(records, settings_of(records))
     sections = {
-        "under_way": [under_way.table(records, names)],
+        "under_way": [runs.unfinished(records, names)],
         "runs": [runs.table(records, names, ranked)],
         **_tables(benches, records),
     }
@@ -57,7 +57,7 @@ def report(pattern: str, out: Path) -> None:
     finished = sum(bool(record.result) for record in records)
     said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(drawn), "figure")
     log.info("%s: %s", out / "index.html", ", ".join(said))
-    for row in under_way.table(records).rows:
+    for row in runs.unfinished(records).rows:
         log.info("  ".join(filter(None, row)))
 
 

@@ -16,6 +16,7 @@ This module needs no JAX.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,10 +64,8 @@ class Curve:
 
     def reaches(self, score: float) -> float | None:
         """The x of the first evaluation that is at least as good as `score`, or None."""
-        for x, y in zip(self.x, self.y, strict=True):
-            if y <= score if self.less_is_better else y >= score:
-                return x
-        return None
+        reached = operator.le if self.less_is_better else operator.ge
+        return next((x for x, y in zip(self.x, self.y, strict=True) if reached(y, score)), None)
 
 
 def curve(lines: Sequence[Mapping[str, Any]], score: str, axis: str) -> Curve:

@@ -96,9 +96,8 @@ def to_bytes(metadata: Mapping[str, str], stored: Tensors) -> bytes:
     """The bytes of a file; equal content gives equal bytes. Adds the format, its version and the digest to the metadata."""
     whole = {"format": FORMAT, "version": VERSION, **metadata}
     whole["digest"] = _digest(whole, stored)
-    names = sorted(
-        stored, key=lambda name: (stored[name].dtype == np.uint8, name)
-    )  # floats first, so that they stay aligned
+    # Floats come first, so that they stay aligned.
+    names = sorted(stored, key=lambda name: (stored[name].dtype == np.uint8, name))
     header: dict[str, Any] = {"__metadata__": dict(sorted(whole.items()))}
     end = 0
     for name in names:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from one_layer.data.corpus import Corpus
+from one_layer.data.preparation.parallel import cores
 from one_layer.data.text.assets import TextAssets
 from one_layer.importers.embeddings import embedding_rows, table_sides
 from one_layer.models import ModelConfig, pretrained_tables
@@ -31,18 +32,17 @@ from one_layer.training.distilling import Lessons, lessons_of
 from one_layer.training.file_budget import with_width
 from one_layer.training.fine_tuning import Start, source_of, start
 from one_layer.training.first_look import first_look
-from one_layer.training.hardware import describe_devices
 from one_layer.training.memory import check_memory
-from one_layer.training.plan import check_warmup, planned
+from one_layer.training.plan import check_warmup, longest_allowed, planned, with_length
 from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
-from one_layer.training.text_length import longest_allowed, with_length
 from one_layer.training.time_budget import with_updates
 from one_layer.training.trainer import Ready
 
 log = logging.getLogger(__name__)
 
 _FEWEST = 10  # types of a vocabulary that is not known yet
+_NVIDIA = Path("/proc/driver/nvidia/version")  # where NVIDIA's driver is loaded
 
 
 @contextmanager
@@ -117,6 +117,20 @@ def opened(
 def _say(*lines: str) -> None:
     for line in lines:
         log.info(line)
+
+
+def describe_devices(devices: Devices) -> list[str]:
+    """Lines for people: kind and number of the devices, and what to install where JAX leaves an NVIDIA GPU idle."""
+    number, kind = devices.mesh.size, devices.mesh.devices.flat[0].device_kind
+    if devices.platform != "cpu":
+        return [f"trains on {number} x {kind}"]
+    said = [f"trains on the CPU, with {cores()} cores" + (f" as {number} devices" if number > 1 else "")]
+    if _NVIDIA.exists():
+        said.append(
+            "this machine has an NVIDIA GPU, which this JAX does not use: pip install -r requirements-cuda.txt (no flag is needed then), "
+            "or leave it so"
+        )
+    return said
 
 
 def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | None) -> None:

@@ -37,15 +37,9 @@ Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
 
 # Keys that decide what taken over arrays compute.
-_SAME = (
-    *("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions"),
-    "rotary_base",
-)
+_SAME = ("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions", "rotary_base")
 # Keys that change nothing of what arrays compute after training.
-_OF_TRAINING = {
-    *("remat", "layerdrop"),
-    *("dropout", "attention_dropout", "activation_dropout", "head_dropout"),
-}
+_OF_TRAINING = {"remat", "layerdrop", "dropout", "attention_dropout", "activation_dropout", "head_dropout"}
 # Keys that decide neither which arrays a model has nor their shapes.
 _FREE = {
     *_OF_TRAINING,

@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
@@ -32,9 +32,7 @@ class Interruption:
             self._former = {number: signal.signal(number, self._notice) for number in _SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._restore()
 
     def _notice(self, number: int, frame: FrameType | None) -> None:

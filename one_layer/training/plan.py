@@ -1,15 +1,20 @@
-"""What the length of a run decides: how many updates it has, and the keys that its config leaves open (None)."""
+"""What the text and the length of a run decide: how many updates it has, and the keys that its config leaves open."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from one_layer.data.corpus import Corpus
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import MOST_UPDATES, RunConfig, TrainConfig, with_values
 from one_layer.system.errors import UserError
 
 MOST_EVALUATIONS = 20  # where train.evaluate_every is open
 SHORT = 2000  # updates of a run that is too short for a program that takes long to compile
+# The tokens that a classifier reads of a text, at most, and the share of the training texts that are whole where these are enough.
+_MOST_TOKENS, _WHOLE = 512, 0.95
 
 
 def planned(run: RunConfig, epoch_updates: int) -> tuple[RunConfig, list[str]]:
@@ -68,3 +73,23 @@ def check_warmup(run: RunConfig, epoch_updates: int) -> None:
             f"optim.warmup is {warmup:,}, but the run ends after {updates:,} updates, before the learning rate has reached optim.lr; "
             f"give a smaller optim.warmup, for instance {max(1, updates // 20)}, or more train.updates or train.epochs"
         )
+
+
+def longest_allowed(run: RunConfig) -> RunConfig:
+    """The run with the greatest `data.max_length` that may be chosen: 512, or as many tokens as the model has positions."""
+    model = run.model_config(_MOST_TOKENS, _MOST_TOKENS)
+    most = min(_MOST_TOKENS, model.max_positions) if model.position_rows else _MOST_TOKENS
+    return with_values(run, {"data.max_length": most})
+
+
+def with_length(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
+    """The run with the `data.max_length` with which nearly all training texts are read whole, and a line for people.
+
+    The text of `corpus` is cut to the most tokens that are allowed.
+    """
+    lengths = corpus.train.source.lengths
+    chosen = int(np.quantile(lengths, _WHOLE, method="higher"))
+    cut = int((lengths > chosen).sum()) if chosen < run.data.max_length else int((lengths == chosen).sum())
+    return with_values(run, {"data.max_length": chosen}), [
+        f"chosen: data.max_length={chosen} ({len(lengths) - cut:,} of {len(lengths):,} training texts are certainly read whole)"
+    ]

@@ -17,6 +17,7 @@ from typing import Any
 import jax
 
 from one_layer.models.sharding import Devices
+from one_layer.platform import inside
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError, of_a_file
 from one_layer.tasks.model import prepared
@@ -171,21 +172,19 @@ class _Population:
 
     def _go_on(self, name: str) -> None:
         """Lets a member work until its next update is due, or until it ends."""
-        token = SPEAKER.set(name)
-        try:
-            self._waiting[name] = next(self._courses[name])
-        except StopIteration:
-            self._finished.add(name)
-        except Interrupted as interrupted:
-            self._interrupted = interrupted
-        except (UserError, OSError) as error:
-            mistake = of_a_file(error) if isinstance(error, OSError) else error
-            if mistake is None:
-                raise
-            self._failed[name] = str(mistake)
-            log.error("error: %s", mistake)
-        finally:
-            SPEAKER.reset(token)
+        with inside(SPEAKER, name):
+            try:
+                self._waiting[name] = next(self._courses[name])
+            except StopIteration:
+                self._finished.add(name)
+            except Interrupted as interrupted:
+                self._interrupted = interrupted
+            except (UserError, OSError) as error:
+                mistake = of_a_file(error) if isinstance(error, OSError) else error
+                if mistake is None:
+                    raise
+                self._failed[name] = str(mistake)
+                log.error("error: %s", mistake)
 
     def _update(self, stack: Stack) -> None:
         """Does the update of the members that are furthest behind, and of all others whose batches have the same shape."""

@@ -6,7 +6,7 @@ import re
 
 from one_layer.report import areas, writing
 from one_layer.report.figures import comparisons
-from one_layer.report.page import cells, words
+from one_layer.report.page import document, words
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import Table
@@ -16,10 +16,10 @@ from tests.report.made_runs import found, write_run
 
 def test_a_name_in_a_cell_is_a_link_and_an_empty_column_is_left_out():
     table = Table("t", "", ["model", "run", "nothing"], [["masks <1>", "runs/a", ""]])
-    text = cells.html(table, {"masks <1>": "masks <1>", "runs/a": "runs/a"})
+    text = document.html(table, {"masks <1>": "masks <1>", "runs/a": "runs/a"})
     assert '<a href="#masks_&lt;1&gt;">masks &lt;1&gt;</a>' in text
     assert '<a href="#runs/a">runs/a</a>' in text and "nothing" not in text
-    assert '<tr id="masks_&lt;1&gt;">' in cells.html(table, {}, anchored=True)
+    assert '<tr id="masks_&lt;1&gt;">' in document.html(table, {}, anchored=True)
 
 
 def test_a_long_line_beside_short_ones_is_drawn_alone(tmp_path):

@@ -44,10 +44,10 @@ def test_models_whose_random_weights_are_drawn_in_other_ways_have_other_names():
         {**plain, "model.scale_by_keep": False},
         {**plain, "optim.freeze": "masks"},
     ]
-    assert len({naming.model(each) for each in models}) == len(models)
+    assert len({naming.parts(each) for each in models}) == len(models)
     before = {key: value for key, value in plain.items() if key != "model.init_attention"}  # a record without the key
     now = {**plain, "model.init_embedding": "", "model.scale_by_keep": True}
-    assert naming.model(before) == naming.model(plain) == naming.model(now)
+    assert naming.parts(before) == naming.parts(plain) == naming.parts(now)
 
 
 @pytest.mark.parametrize(

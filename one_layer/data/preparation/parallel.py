@@ -1,4 +1,4 @@
-"""Applies a function to many items in several processes."""
+"""Applies a function to many items in several processes or threads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
@@ -36,17 +36,44 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item], processe
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(processes, context, initializer=_end_with_parent) as pool:
-            waiting: deque[Future[Result]] = deque()
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) > processes:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            yield from _in_pool(pool, function, items, processes + 1)
     except BrokenProcessPool:
         raise UserError(
             f"one of {processes} processes was killed, probably because memory ran out; free some memory, or use fewer cores (taskset)"
         ) from None
+
+
+def in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item], at_once: int, between: Callable[[], None]
+) -> Iterator[Result]:
+    """The results for `items`, in order, of which `at_once` are computed at the same time.
+
+    `between` is called by the caller's thread, before each. One item alone, or one at a time, needs no other thread.
+    """
+
+    def each() -> Iterator[Item]:
+        for item in items:
+            between()
+            yield item
+
+    if at_once == 1 or len(items) == 1:
+        yield from map(function, each())
+        return
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from _in_pool(pool, function, each(), at_once)
+
+
+def _in_pool(
+    pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], at_once: int
+) -> Iterator[Result]:
+    """The results for `items`, in order, from a pool that has at most `at_once` of them in work, however many there are."""
+    waiting: deque[Future[Result]] = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) == at_once:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def _end_with_parent() -> None:

@@ -109,7 +109,10 @@ class LabelledReader(ParallelReader):
 
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
         source, labels = vocabularies
-        return partial(_encode_texts, source, config.max_length), partial(_encode_label, labels, config.held_out)
+        longest = config.max_length
+        return lambda line: cut_texts(source.encode_texts(line), longest), partial(
+            _encode_label, labels, config.held_out
+        )
 
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
         none = f"0 texts have {config.max_length} tokens, the most that data.max_length allows"
@@ -130,10 +133,6 @@ class LabelledReader(ParallelReader):
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         return describe_sides(name, self.unit, [(assets.languages[0], source)])
-
-
-def _encode_texts(vocabulary: Vocabulary, longest: int, line: str) -> Int32[np.ndarray, " length"]:
-    return cut_texts(vocabulary.encode_texts(line), longest)
 
 
 def _encode_label(labels: Vocabulary, held_out: float, label: str) -> Int32[np.ndarray, " length"]:

@@ -87,9 +87,8 @@ def _best_blocks(
     few are given probabilities.
     """
     batch, beam, count = largest.shape
-    special = jnp.where(
-        allowed(jnp.arange(_BLOCK, dtype=jnp.int32)[None, None]), logits[:, :, :_BLOCK], -jnp.inf
-    )  # all in the first block
+    # All special tokens are in the first block.
+    special = jnp.where(allowed(jnp.arange(_BLOCK, dtype=jnp.int32)[None, None]), logits[:, :, :_BLOCK], -jnp.inf)
     largest = largest.at[:, :, 0].set(jnp.max(special, axis=2))
     possible = (jnp.arange(count) == 0) | ~allowed.at_limit[:, None, None]
     _, places = _top(beams.totals(largest, possible).reshape(batch, -1), 2 * beam)

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 from tqdm import tqdm
 
+from one_layer.data.preparation.parallel import in_threads
 from one_layer.data.search_batches import batches_for_search
 from one_layer.data.special_tokens import EOS, PAD
 from one_layer.layers.materializing import materialize
@@ -18,7 +19,6 @@ from one_layer.layers.trees import Variables
 from one_layer.models import ModelConfig
 from one_layer.models.decoding import Decoder, reorder
 from one_layer.models.sharding import Devices, fetch
-from one_layer.system.threads import in_threads
 from one_layer.tasks.model import not_finite
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
 from one_layer.tasks.translation.settings import SearchSettings

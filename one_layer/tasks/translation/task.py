@@ -94,5 +94,5 @@ class Translation(Task):
 
     def line_work(self, model: ModelConfig, settings: SearchSettings, tokens: int) -> Work:
         """The work of the encoder and of a search to the maximum length."""
-        longest = int(settings.max_length_a * tokens + settings.max_length_b) + 1  # including the first eos
+        longest = settings.longest(tokens) + 1  # including the first eos
         return search_work(model, tokens, max(settings.beam, settings.valid_beam), longest)

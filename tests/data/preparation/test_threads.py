@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from one_layer.system.threads import in_threads
+from one_layer.data.preparation.parallel import in_threads
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 9])

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from one_layer.models.sharding import Devices
-from one_layer.training import hardware
+from one_layer.training import beginning
 
 
 @pytest.mark.parametrize("driver", [False, True])
@@ -14,8 +14,8 @@ def test_the_log_says_on_what_a_run_trains_and_what_a_gpu_that_lies_idle_needs(m
     path = tmp_path / "version"
     if driver:
         path.touch()
-    monkeypatch.setattr(hardware, "_NVIDIA", path)
-    first, *more = hardware.describe_devices(Devices.arranged(1, 1, jax.devices()[:1]))
+    monkeypatch.setattr(beginning, "_NVIDIA", path)
+    first, *more = beginning.describe_devices(Devices.arranged(1, 1, jax.devices()[:1]))
     if jax.default_backend() == "cpu":
         assert first.startswith("trains on the CPU, with ")
         assert ["requirements-cuda.txt" in line for line in more] == [True] * driver
