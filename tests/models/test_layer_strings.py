@@ -75,7 +75,7 @@ def test_layers_that_are_alike_are_one_scan_or_segments_with_the_same_numbers():
     config = model(encoder_layers=3, weights="one_layer")
     variables = of_stack(config, "encoder")
     scanned = jit(Stack(EncoderLayer, config.stack("encoder")).apply)(variables, X, SEEN)
-    cut, _ = jit(lambda v: run_mixed(EncoderLayer, config.stack("encoder"), v, X, (SEEN,), None, []))(variables)
+    cut, _ = jit(lambda v: run_mixed(EncoderLayer, config.stack("encoder"), v, X, (SEEN,), {}, []))(variables)
     np.testing.assert_allclose(cut, scanned, **CLOSE)
 
 
