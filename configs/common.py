@@ -254,7 +254,7 @@ def _train() -> ConfigDict:
     # A checkpoint after so many minutes without one, also between evaluations; 0: only at evaluations
     train.checkpoint_minutes = 10.0
     train.keep_last = 1  # the newest checkpoints to keep, besides the best; --checkpoint=average:N needs N of them
-    # On GPUs: programs without loops over layers, which are faster and take longer to compile; auto: in runs of 2,000 updates or more
+    # On GPUs: programs without loops over layers, which are faster and compile longer; auto: from 2,000 updates on, or with minutes
     train.unroll = "auto"
     return train
 

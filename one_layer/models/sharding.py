@@ -37,6 +37,7 @@ from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 
 DATA, MODEL = "data", "model"
+_SKIPS = 6  # the place of the one argument of a training step that chooses its program
 _COLUMNS = ("query", "key", "value", "ffn_in", "ffn_gate")  # projections whose outputs are shared out over `model`
 _ROWS = ("output", "ffn_out")  # projections that read such outputs
 
@@ -199,13 +200,14 @@ class Devices:
         `params`, `moments` and `fixed` are trees of shapes or arrays.
         """
         if not self.many:
-            return jax.jit(step, donate_argnums=(0, 1))
+            return jax.jit(step, donate_argnums=(0, 1), static_argnums=_SKIPS)
         state = self.stored_tree(params), self.stored_tree(moments)
         return jax.jit(
             step,
             in_shardings=(*state, self.computing_tree(fixed), self._sharding(None, DATA), None, None),
             out_shardings=(*state, self._sharding()),
             donate_argnums=(0, 1),
+            static_argnums=_SKIPS,
         )
 
     def for_computing(self, variables: Tree) -> Tree:

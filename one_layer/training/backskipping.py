@@ -8,7 +8,6 @@ moments and what the next update needs are part of the optimiser's state: checkp
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -35,24 +34,19 @@ def takes_true_gradient(seed: int, warmup: int, number: int) -> bool:
     return number < warmup or random.Random(f"{seed} {number}").random() < DECAY ** (number - warmup + 1)
 
 
+def skips(config: ModelConfig, seed: int, warmup: int, number: int) -> bool:
+    """Whether the update after `number` others takes the program without the backward pass through reservoirs."""
+    return uses_policy(config) and not takes_true_gradient(seed, warmup, number)
+
+
 def computed(config: ModelConfig, seed: int, warmup: int, number: int) -> ModelConfig:
     """`config` as the operations of the update after `number` others are counted."""
-    return _without(config) if uses_policy(config) and takes_true_gradient(seed, warmup, number) else config
+    return _without(config) if uses_policy(config) and not skips(config, seed, warmup, number) else config
 
 
 @lru_cache(maxsize=8)
 def _without(config: ModelConfig) -> ModelConfig:
     return config.replace(backskip="off")
-
-
-def chosen(seed: int, warmup: int, make: Callable[[bool], Callable[..., Any]]) -> Callable[..., Any]:
-    """A training step that takes one of two programs, by its last argument; `make(skips)` makes them."""
-    programs = {skips: make(skips) for skips in (False, True)}
-
-    def step(params: Tree, moments: Tree, fixed: Tree, batch: Tree, number: int, pace: Any) -> Any:
-        return programs[not takes_true_gradient(seed, warmup, number)](params, moments, fixed, batch, number, pace)
-
-    return step
 
 
 def probes(config: ModelConfig, moments: Tree, skips: bool) -> dict[str, Tree]:

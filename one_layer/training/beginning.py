@@ -20,7 +20,7 @@ from one_layer.own_selection import stored_as
 from one_layer.runs.changes import everywhere_alike
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
-from one_layer.runs.settings import RunConfig, of_training
+from one_layer.runs.settings import RunConfig, of_training, with_values
 from one_layer.runs.sources import sources
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import Distil
@@ -144,7 +144,8 @@ def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | Non
 def _check_ticket(run: RunConfig) -> None:
     """Raises: UserError if no ticket could be written after hours of training, because the settings do not fit into one."""
     try:
-        settings = _settings(run, run.model_config(_FEWEST, _FEWEST))
+        ends = {"train.updates": 1} if run.train.minutes else {}  # how many they are is not known yet
+        settings = _settings(with_values(run, ends), run.model_config(_FEWEST, _FEWEST))
     except UserError as error:  # a selection of one's own may have none
         log.warning("this run will have no ticket: %s", error)
         return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -14,42 +14,40 @@ from one_layer.data.preparation.parallel import cores
 
 log = logging.getLogger(__name__)
 
-Shape = tuple[int, ...]
+Given = tuple[dict[str, Any], int, Any, bool]  # what a step is given beside its state: batch, number, pace, skips
+_Program = tuple[tuple[int, ...], bool]
 _SOON = 2.0  # seconds of compiling of which the log says nothing
 _MOST = 8  # programs at the same time: each may take a gigabyte of the host's memory
 
 
 class Compiling:
-    """Compiles the jitted function `step` for some batches, in this order, and as many at the same time as there are pairs of cores.
+    """Compiles the jitted function `step` for what it will be given, in this order, and as much at a time as there are pairs of cores.
 
     XLA compiles outside of Python's lock. JAX keeps what it has compiled, so that a later call of `step` finds it.
     """
 
-    def __init__(
-        self, step: Callable[..., Any], state: tuple[Any, ...], batches: Sequence[dict[str, Any]], pace: Any
-    ) -> None:
+    def __init__(self, step: Any, state: tuple[Any, ...], given: Sequence[Given]) -> None:
         self._pool = ThreadPoolExecutor(min(max(cores() // 2, 1), _MOST), "compiling")
         self._began = time.perf_counter()
-        shapes = jax.tree.map(_shape_of, state)  # updates donate the arrays
-        self._programs: dict[Shape, Future[None]] = {}
-        for batch in batches:
-            self._programs[_shape(batch)] = self._pool.submit(self._compile, step, (*shapes, batch, 0, pace))
+        self._step, self._state = step, jax.tree.map(_shape_of, state)  # updates donate the arrays
+        self._programs = {_program(each): self._pool.submit(self._compile, each) for each in given}
 
-    def wait(self, batch: dict[str, Any]) -> None:
-        """Waits until the program of this batch's shape is there. Raises: what compiling it has raised."""
-        if program := self._programs.pop(_shape(batch), None):
-            program.result()
+    def wait(self, given: Given) -> None:
+        """Waits until the program for this is there. Raises: what compiling it has raised."""
+        if (name := _program(given)) not in self._programs:
+            self._programs[name] = self._pool.submit(self._compile, given)
+        self._programs[name].result()
 
     def close(self) -> None:
         """Gives up what has not begun. The process ends when the programs that are being compiled are done: nothing can stop XLA."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _compile(self, step: Any, given: tuple[Any, ...]) -> None:
+    def _compile(self, given: Given) -> None:
         began = time.perf_counter()
-        step.lower(*given).compile()
+        self._step.lower(*self._state, *given).compile()
         seconds, whole = (time.perf_counter() - each for each in (began, self._began))
         if whole > _SOON:
-            _, rows, *length = _shape(given[3])
+            (_, rows, *length), _ = _program(given)
             shape = "x".join(map(str, (rows, *length)))
             log.info(
                 "compiled the update of batches of %s in %.0f s; %.0f s since training began", shape, seconds, whole
@@ -62,5 +60,6 @@ def _shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding if bound else None)
 
 
-def _shape(batch: dict[str, Any]) -> Shape:
-    return tuple(batch["source"].shape)
+def _program(given: Given) -> _Program:
+    batch, *_, skips = given
+    return tuple(batch["source"].shape), skips

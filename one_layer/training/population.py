@@ -190,7 +190,8 @@ class _Population:
         """Does the update of the members that are furthest behind, and of all others whose batches have the same shape."""
         batch, _ = min(self._waiting.values(), key=lambda request: request[1])
         chosen = [name for name, (other, _) in self._waiting.items() if _shapes(other) == _shapes(batch)]
-        reports = stack.update({self._members[name].place: self._waiting.pop(name) for name in chosen})
+        requests = {self._members[name].place: self._waiting.pop(name) for name in chosen}
+        reports = stack.update(requests, self._clock)
         for name in chosen:
             member = self._members[name]
             member.sums = reports[member.place]

@@ -18,6 +18,7 @@ from one_layer.runs.records import flatten
 from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.training.course import Request
+from one_layer.training.meter import Clock
 from one_layer.training.optimizer import optimizer
 from one_layer.training.plan import keeps_loops
 from one_layer.training.programs import INPUTS, PACE
@@ -39,18 +40,27 @@ class Stack:
         self._numbers = differing([each.run for each in runs])
         self._paces = np.stack([each.pace for each in runs])
         self._step = jax.jit(jax.vmap(_step(first.run, first.model, first.updates)), donate_argnums=(2, 3))
+        self._compiled: set[tuple[int, ...]] = set()
         self._one = jax.jit(_one)
 
     def of(self, name: str, place: int) -> Tree:
         """A copy of the arrays `name` of the run at `place`."""
         return self._one(self._trees[name], place)
 
-    def update(self, requests: Mapping[int, Request]) -> list[dict[str, Any]]:
+    def update(self, requests: Mapping[int, Request], clock: Clock) -> list[dict[str, Any]]:
         """Does these updates, by place; their batches have the same shape. The arrays of all other runs stay as they are.
+
+        The `clock` stops while a program is compiled.
 
         Returns: what the update of each place reports. Reading one of the numbers waits until the update is computed.
         """
-        self._trees["params"], self._trees["moments"], sums = self._step(*self._arguments(requests))
+        given = self._arguments(requests)
+        (batch, _), *_ = requests.values()
+        if (shape := batch["source"].shape) not in self._compiled:
+            with clock.stopped():
+                self._step.lower(*given).compile()
+            self._compiled.add(shape)
+        self._trees["params"], self._trees["moments"], sums = self._step(*given)
         return [{name: _Element(array, place) for name, array in sums.items()} for place in range(self._size)]
 
     def _arguments(self, requests: Mapping[int, Request]) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from one_layer.platform import on_cpu
 from one_layer.supermask import Supermask
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
-from one_layer.training.backskipping import chosen, probes, uses_policy
+from one_layer.training.backskipping import probes, uses_policy
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.own_rows import on_own_rows
 
@@ -41,28 +41,27 @@ def train_step(
     optimizer: optax.GradientTransformation,
     smoothing: float,
     seed: int,
-    warmup: int = 0,
     devices: Devices | None = None,
     distil: Distil | None = None,
     loops: bool = False,
 ) -> Step:
-    """The jitted function (params, moments, fixed, batch, number, pace) -> (params, moments, sums); it donates its first two arguments.
+    """The jitted function (params, moments, fixed, batch, number, pace, skips) -> (params, moments, sums).
+
+    It donates its first two arguments.
 
     `moments` is the optimiser's state of the trained parts of `params` (see `one_layer.models.trained`); the others are not differentiated.
     `fixed` has the other collections of the model: `random`, `frozen` if it exists, and what `with_frozen_masks` adds. A batch is an item
     of the task's batches: arrays [micro-batches, rows, length]. The random bits of dropout depend only on the seed, the update's `number`
     and the micro-batch. Learning rates follow from `pace` (see `one_layer.training.optimizer`).
     `sums` has the sums of the task's loss over the update, and the `norm` of the gradient. If the loss or the norm is not finite,
-    params and moments stay as they were. With `train.backskip=policy`, true gradients are computed in the first `warmup` updates.
+    params and moments stay as they were. With `train.backskip=policy`, an update that `skips` the backward pass through reservoirs has a
+    program of its own.
     `devices` share out the work; by default there is one. With `distil`, batches also have what a teacher says of their targets.
     With `loops`, a GPU's program keeps its loops over layers.
     """
     devices = devices or Devices.holding(())
     step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil, loops)
-    shapes = state_shapes(config, optimizer, devices)
-    if uses_policy(config):
-        return chosen(seed, warmup, lambda skips: devices.jit_step(partial(step, skips=skips), *shapes))
-    return devices.jit_step(step, *shapes)
+    return devices.jit_step(step, *state_shapes(config, optimizer, devices))
 
 
 def state_shapes(config: ModelConfig, optimizer: optax.GradientTransformation, devices: Devices) -> tuple[Tree, ...]:
@@ -86,8 +85,7 @@ def update(
 ) -> Callable[..., Any]:
     """The function that `train_step` compiles. `supermask`, `smoothing`, `seed` and what `optimizer` was made from may be traced.
 
-    It has two more arguments: `skips` (see `one_layer.training.backskipping`), and `active`; if that is False, params and moments stay
-    as they were.
+    It has one more argument, `active`: if that is False, params and moments stay as they were.
     """
     model, parts = build(config), TrainedParts.of(config)
 

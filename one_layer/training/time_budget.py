@@ -36,7 +36,7 @@ class Speed:
 
 
 def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_updates: int) -> int:
-    """The updates that end, with their evaluations and the scores of the test sets, in `left` seconds.
+    """The updates that end, with their evaluations and the scores of the test sets, in `left` seconds: in several processes, the fewest.
 
     `scored`: how many times as long as an evaluation the test sets take. Raises: UserError if the time is too short to train.
     """
@@ -44,14 +44,14 @@ def updates_for(run: RunConfig, speed: Speed, scored: float, left: float, epoch_
     evaluations = MOST_EVALUATIONS * speed.evaluation if every is None else 0.0
     each = speed.update + (0.0 if every is None else speed.evaluation / (every or epoch_updates))
     others = speed.compiling + evaluations + scored * speed.evaluation
-    updates = min((left - others) / each, MOST_UPDATES)
+    updates = -processes.greatest(-int(min((left - others) / each, MOST_UPDATES)))
     if updates < _FEWEST:
         raise UserError(
             f"train.minutes={run.train.minutes:g} is too short: of {max(left, 0):.0f} seconds that are left of it, compiling, evaluations "
             f"and the scores of the test sets take about {others:.0f}, and an update {speed.update:.2g}; give more minutes"
             f"{', a smaller model, or evaluation.valid_beam=0' if getattr(run.evaluation, 'valid_beam', 0) else ' or a smaller model'}"
         )
-    return int(updates)
+    return updates
 
 
 def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
@@ -66,8 +66,7 @@ def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
     tests = sum(len(split.source) for split in corpus.tests.values()) / max(len(corpus.valid.source), 1)
     scored = tests * getattr(run.evaluation, "beam", 1)
     left = deadline - time.perf_counter()
-    # In several processes, all take the fewest.
-    updates = -processes.greatest(-updates_for(run, speed, scored, left, epoch_updates))
+    updates = updates_for(run, speed, scored, left, epoch_updates)
     lines = [
         f"chosen: train.updates={updates:,} (train.minutes={minutes:g}: {speed.update:.2g} s an update and {speed.evaluation:.2g} s an "
         "evaluation, measured in updates that are not part of the run)"
@@ -116,7 +115,7 @@ def _speed(trainer: Trainer, deadline: float) -> Speed:
         evaluate(trainer.params, trainer.fixed, lambda: None)
         times.append(time.perf_counter() - began)
     first, evaluation = times
-    # Batches of other shapes are still to come, and the search of the test sets is another program, which takes about as long.
+    # Other programs are still to come, and the search of the test sets is one too, which takes about as long.
     each = sum(compiling.values()) / len(compiling)
-    others = len(trainer.batches.of_each_shape(0)) - len(compiling)
+    others = len(trainer.programs()) - len(compiling)
     return Speed(sum(seconds) / max(len(seconds), 1), evaluation, others * each + max(first - evaluation, each))

@@ -27,7 +27,7 @@ def train(run: RunConfig, workdir: str | Path, overrides: list[str]) -> dict[str
             with closing(trainer.compiling()) as programs:
                 for batch, number in course(trainer, interruption):
                     with trainer.clock.stopped():
-                        programs.wait(batch)
+                        programs.wait(trainer.given(batch, number))
                     trainer.update(batch, number)
             trainer.stop_if_asked(interruption)
         return results.write(trainer, overrides)

@@ -20,8 +20,8 @@ from one_layer.runs.settings import OptimConfig, RunConfig
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Validator
 from one_layer.training import processes
-from one_layer.training.backskipping import uses_policy, with_policy
-from one_layer.training.compiling import Compiling
+from one_layer.training.backskipping import skips, uses_policy, with_policy
+from one_layer.training.compiling import Compiling, Given
 from one_layer.training.distilling import Lessons
 from one_layer.training.frozen_masks import with_frozen_masks
 from one_layer.training.interruption import Interrupted, Interruption
@@ -77,10 +77,9 @@ class Trainer:
         self.params = variables.pop("params")
         self.fixed = variables
         parts, smoothing = TrainedParts.of(model), run.optim.label_smoothing
-        warmup = (run.optim.warmup or 0) if uses_policy(model) else 0
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         distil, loops = Distil.of(run.train), keeps_loops(run.train, self.updates)
-        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, warmup, devices, distil, loops)
+        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, devices, distil, loops)
         self.checkpoints = folder.checkpoints(run.train)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()
@@ -113,17 +112,26 @@ class Trainer:
         self.fixed = with_frozen_masks(self.model, self.params, self.fixed, self.devices)
 
     def compiling(self) -> Compiling:
-        """Begins to compile the updates that are to come. Several processes compile together, each shape when its turn comes."""
-        later = not hasattr(self.step, "lower") or not processes.alone()  # with a policy, an update has two programs
-        numbers = [] if later or self.over else self.batches.of_each_shape(self.progress.step)
+        """Begins to compile the updates that are to come. Several processes compile together, each program when its turn comes."""
+        return Compiling(
+            self.step, (self.params, self.moments, self.fixed), self.programs() if processes.alone() else []
+        )
+
+    def programs(self) -> list[Given]:
+        """What the step is given beside its state, once for each program that is still to come."""
+        numbers = [] if self.over else self.batches.of_each_shape(self.progress.step)
         batches = [self.devices.batch(self.batches[number]) for number in numbers if number < self.updates]
-        return Compiling(self.step, (self.params, self.moments, self.fixed), batches, self.pace)
+        kinds = (False, True) if uses_policy(self.model) else (False,)
+        return [(batch, 0, self.pace, kind) for kind in kinds for batch in batches]
+
+    def given(self, batch: dict[str, Any], number: int) -> Given:
+        """What the step is given beside its state, in the update after `number` others, with a batch that lies on the devices."""
+        return batch, number, self.pace, skips(self.model, self.run.seed, self.run.optim.warmup or 0, number)
 
     def update(self, batch: dict[str, Any], number: int) -> None:
         """Does one update, before which there were `number`, with a batch that lies on the devices. `sums` is what it reports."""
-        self.params, self.moments, self.sums = self.step(
-            self.params, self.moments, self.fixed, batch, number, self.pace
-        )
+        given = self.given(batch, number)
+        self.params, self.moments, self.sums = self.step(self.params, self.moments, self.fixed, *given)
 
     @property
     def unevaluated(self) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +17,9 @@ from one_layer.runs.settings import MOST_UPDATES
 from one_layer.system.errors import UserError
 from one_layer.training import time_budget
 from one_layer.training.file_budget import file_bytes, with_width
-from one_layer.training.time_budget import Speed, updates_for
+from one_layer.training.time_budget import Speed, _speed, updates_for
 from one_layer.training.train import train
+from one_layer.training.trainer import Trainer
 from tests import tiny, tiny_runs
 
 seconds = st.floats(1e-4, 100)
@@ -39,6 +43,38 @@ def test_the_updates_end_in_time_and_one_more_would_not(
         return
     assert takes(updates) <= left * (1 + 1e-9)
     assert takes(updates + 1) > left * (1 - 1e-9) or updates == MOST_UPDATES
+
+
+def test_what_the_run_still_compiles_is_told_from_what_the_measurement_has_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An update takes 1 s and an evaluation 3; a program takes 4 s to compile, the search 2. Two of four programs are met."""
+    now, met = [0.0], set[int]()
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(time_budget, "time", clock)
+    batches = ({"source": np.zeros((1, 2, length))} for length in [3, 5] * 50)
+    monkeypatch.setattr(time_budget, "training_iterator", lambda *_: batches)
+
+    def update(batch: dict[str, np.ndarray], number: int) -> None:
+        length = batch["source"].shape[-1]
+        now[0] += 1.0 if length in met else 5.0
+        met.add(length)
+
+    def evaluate(*_: object) -> None:
+        now[0] += 3.0 if 0 in met else 5.0
+        met.add(0)
+
+    trainer = Mock(spec=Trainer, batches=None, sums={}, params={}, fixed={}, devices=Mock(batch=lambda batch: batch))
+    trainer.update, trainer.new_validator, trainer.programs = update, lambda: evaluate, lambda: [None] * 4
+    assert _speed(trainer, 1e6) == Speed(update=1.0, evaluation=3.0, compiling=2 * 5.0 + 5.0)
+
+
+def test_processes_choose_together_also_where_one_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is so slow that it has time for 7 updates."""
+    run, speed = tiny.run({"train.minutes": 5.0}), Speed(1.0, 0.0, 0.0)
+    monkeypatch.setattr(time_budget.processes, "greatest", lambda value: max(value, -7))
+    with pytest.raises(UserError, match=r"train\.minutes=5 is too short"):
+        updates_for(run, speed, 0.0, 300.0, 100)
 
 
 def test_a_run_of_minutes_is_the_run_of_its_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +122,7 @@ def test_the_width_is_written_down_and_the_file_of_the_run_fits(tmp_path: Path) 
         ({"train.minutes": -1.0}, "train.minutes is -1.0; it must be at least 0"),
         ({"train.bytes": -5}, "train.bytes is -5; it must be at least 0"),
         ({"train.minutes": 1e-4}, "train.minutes=0.0001 is too short"),
+        ({"train.minutes": 1e-4, "train.updates": 0, "train.epochs": 0}, "train.minutes=0.0001 is too short"),
         ({"train.bytes": 300}, "train.bytes=300 is too few: the narrowest model"),
         ({"train.bytes": 10**12}, "model.d_model"),
         ({"train.bytes": 300, "train.init_from": "runs/other"}, "train.init_from=runs/other has one"),

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from one_layer.training import trainer
 from one_layer.training.compiling import Compiling
 from one_layer.training.meter import Clock
 from one_layer.training.train import train
@@ -19,18 +20,19 @@ from tests import tiny
 PACE = np.float32(0.1)
 
 
-def batches(*lengths):
-    return [{"source": jnp.zeros((1, 2, length), jnp.int32)} for length in lengths]
+def givens(*lengths):
+    """What a step is given beside its state: batches of these lengths, the first update, a pace, and whether it skips anything."""
+    return [({"source": jnp.zeros((1, 2, length), jnp.int32)}, 0, PACE, False) for length in lengths]
 
 
 def traced_step(seen):
     """A step, which says of each batch how long it is and in which thread it is traced."""
 
-    def step(params, moments, fixed, batch, number, pace):
+    def step(params, moments, fixed, batch, number, pace, skips):
         seen.append((batch["source"].shape[-1], threading.current_thread() is threading.main_thread()))
         return params + fixed * number * pace, moments, {"loss": batch["source"].sum()}
 
-    return jax.jit(step, donate_argnums=(0, 1))
+    return jax.jit(step, donate_argnums=(0, 1), static_argnums=6)
 
 
 @pytest.fixture(autouse=True)
@@ -62,28 +64,43 @@ def compiled():
 
 
 @pytest.mark.parametrize("restored", [False, True])
-def test_every_shape_is_compiled_once_and_beside_the_updates(compiled, restored):
-    """Also where the state was restored, and is bound to its device."""
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_every_program_is_compiled_once_and_beside_the_updates(compiled, restored, known):
+    """Also where the state was restored, and is bound to its device; and those that nobody knew of before."""
     seen = []
-    step, given = traced_step(seen), batches(3, 5)
+    step, given = traced_step(seen), givens(3, 5)
     state = jnp.ones(4), jnp.ones(2), jnp.ones(4)
     if restored:
         state = jax.device_put(state, jax.devices()[0])
     compiled.clear()
-    programs = Compiling(step, state, given, PACE)
-    for number, batch in enumerate(given * 2):
-        programs.wait(batch)
-        params, moments, _ = step(*state, batch, number, PACE)
+    programs = Compiling(step, state, given[:known])
+    for number, (batch, _, *more) in enumerate(given * 2):
+        programs.wait((batch, number, *more))
+        params, moments, _ = step(*state, batch, number, *more)
         state = params, moments, state[2]
     programs.close()
     assert sorted(seen) == [(3, False), (5, False)] and len(compiled) == 2
 
 
-@pytest.mark.parametrize("changes", [{}, {"optim.lr": 1e-4, "optim.warmup": 2}])
+POLICY = {"model.encoder_layers": "LRL", "model.reservoir": "ffn", "model.weights": "dense", "train.backskip": "policy"}
+
+
+@pytest.mark.parametrize("changes", [{}, pytest.param(POLICY, marks=pytest.mark.slow)], ids=["masks", "policy"])
 def test_a_run_finds_the_updates_that_the_measurement_of_its_speed_has_compiled(compiled, changes, tmp_path):
-    run = tiny.run({"train.minutes": 2.0, "train.epochs": 1, "data.tests": (), "seed": 77, **changes})
-    train(run, tmp_path / "run", [])
-    assert sum("step" in name for name in compiled) == (0 if changes else 1), "also those of a run of another pace"
+    """And a run of another pace finds those of the first one. A policy has two programs, of which the measurement meets one."""
+    trainer.train_step.cache_clear()
+
+    def updates(name: str, **more: float) -> int:
+        compiled.clear()
+        train(
+            tiny.run({"train.minutes": 2.0, "train.epochs": 1, "data.tests": (), **changes, **more}),
+            tmp_path / name,
+            [],
+        )
+        return sum("step" in name for name in compiled)
+
+    assert updates("first") == (2 if changes else 1)
+    assert updates("second", **{"optim.lr": 1e-4, "optim.warmup": 2}) == 0
 
 
 def test_the_seconds_of_a_training_are_those_of_its_updates(monkeypatch, tmp_path):
@@ -102,10 +119,10 @@ def test_what_compiling_raises_reaches_the_update():
     def step(*_):
         raise ValueError("too large")
 
-    (batch,) = batches(3)
-    programs = Compiling(jax.jit(step), (jnp.ones(1),) * 3, [batch], PACE)
+    (given,) = givens(3)
+    programs = Compiling(jax.jit(step, static_argnums=6), (jnp.ones(1),) * 3, [given])
     with pytest.raises(ValueError, match="too large"):
-        programs.wait(batch)
+        programs.wait(given)
     programs.close()
 
 
@@ -125,7 +142,7 @@ def test_what_has_not_begun_when_a_run_ends_is_given_up():
         def compile(self):
             pass
 
-    programs = Compiling(Slow(), (jnp.ones(1),) * 3, batches(*range(1, 40)), PACE)
+    programs = Compiling(Slow(), (jnp.ones(1),) * 3, givens(*range(1, 40)))
     begun.wait(10)
     programs.close()
     go_on.set()

@@ -113,11 +113,11 @@ def test_a_member_that_diverges_or_gets_no_better_stops_nobody_else(together):
 def test_runs_that_were_interrupted_go_on_alone_and_together(alone, tmp_path, monkeypatch):
     names, interruption, done, update = ("one", "two", "still"), Interruption(), [], Stack.update
 
-    def counted(stack, requests):
+    def counted(stack, requests, clock):
         done.append(len(requests))
         if len(done) == 6:
             interruption.signal = signal.SIGTERM
-        return update(stack, requests)
+        return update(stack, requests, clock)
 
     monkeypatch.setattr(Stack, "update", counted)
     with pytest.raises(Interrupted):
@@ -192,6 +192,7 @@ def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
 
     monkeypatch.setattr(population, "Clock", lambda: Clock(lambda: now[0]))
     monkeypatch.setattr(Stack, "update", taking(1, Stack.update))
+    monkeypatch.setattr(jax.stages.Lowered, "compile", taking(1000, jax.stages.Lowered.compile))
     monkeypatch.setattr(Member, "begun", taking(1000, Member.begun))
     monkeypatch.setattr(results, "write", taking(1000, results.write))
     monkeypatch.setattr(Checkpoints, "close", taking(1000, Checkpoints.close))

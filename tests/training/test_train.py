@@ -148,12 +148,13 @@ def disturbed(happens):
     def made(*given):
         step = train_step(*given)
 
-        def update(params, moments, fixed, batch, count, pace):
+        def update(params, moments, fixed, batch, count, *more):
             if happens(count):
                 sums = dict.fromkeys(("nll", "targets", "tokens", "norm"), jnp.float32(7))
                 return params, moments, {**sums, "loss": jnp.float32(jnp.nan)}
-            return step(params, moments, fixed, batch, count, pace)
+            return step(params, moments, fixed, batch, count, *more)
 
+        update.lower = step.lower
         return update
 
     return made
