@@ -15,8 +15,6 @@ from jaxtyping import Array, Float, Float32, Int
 from one_layer.runs.settings import OptimConfig
 
 Rate = float | Float[Array, ""]  # a number of the config, or traced where one program trains several runs
-
-
 Pace = Float32[np.ndarray, "5"]
 
 
