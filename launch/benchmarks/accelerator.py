@@ -36,7 +36,7 @@ def measure(size: str, quick: bool, peer: str = "") -> dict[str, Any]:
     rows, about = [], {}
     updates = 1 if quick else 10
     for tokens, dtype, dropout in _QUICK if quick else _WORKLOADS:
-        batch = random_batch(tokens // LENGTH)
+        batch = random_batch(pairs=tokens // LENGTH)
         configs = {weights: model_of(weights, size).replace(dtype=dtype, dropout=dropout) for weights in _WEIGHTS}
         sides: dict[str, Callable[[], Any]] = {
             weights: partial(Training(config, batch), updates) for weights, config in configs.items()

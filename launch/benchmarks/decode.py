@@ -24,7 +24,7 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     allocates at a time, including weights, for one line of 8 words and for all 32 sentences; `ratio` divides packed by materialized.
     """
     sizes = (PAIRS,) if jax.default_backend() == "cpu" else _SENTENCES_ON_ACCELERATORS
-    sources = [random_batch(pairs)["source"][0] for pairs in sizes]
+    sources = [random_batch(pairs=pairs)["source"][0] for pairs in sizes]
     ticket = random_ticket(size)
     dense = model_of("dense", size, vocabularies=(ticket.config.source_vocab, ticket.config.target_vocab))
     kinds = {

@@ -66,7 +66,7 @@ def _rows(trainer: Trainer, interruption: Interruption, row: int, rows: int) -> 
         jax.block_until_ready(trainer.sums)
         between = time.perf_counter()
         for batch, place in batches:
-            params, moments, sums = trainer.step(params, moments, trainer.fixed, batch, place)
+            params, moments, sums = trainer.step(params, moments, trainer.fixed, *trainer.given(batch, place))
         jax.block_until_ready(sums)
         if number:
             together.append(between - began)

@@ -69,9 +69,9 @@ def made_up_words(count: int) -> list[str]:
     return ["".join(letters[number // 20**place % 20] for place in range(5)) for number in range(count)]
 
 
-def random_batch(pairs: int = PAIRS) -> dict[str, np.ndarray]:
+def random_batch(vocabulary: int = min(IWSLT14_VOCABULARIES), pairs: int = PAIRS) -> dict[str, np.ndarray]:
     """Returns `source`, `target_in` and `target` of one micro-batch: random ids without pads, int32 [1, pairs, LENGTH]."""
-    tokens = np.random.default_rng(0).integers(4, min(IWSLT14_VOCABULARIES), (3, 1, pairs, LENGTH)).astype(np.int32)
+    tokens = np.random.default_rng(0).integers(4, vocabulary, (3, 1, pairs, LENGTH)).astype(np.int32)
     return dict(zip(("source", "target_in", "target"), tokens, strict=True))
 
 

@@ -195,10 +195,7 @@ class Devices:
     # Inside a program
 
     def jit_step(self, step: Callable[..., Any], params: Tree, moments: Tree, fixed: Tree) -> Callable[..., Any]:
-        """Compiles a training step, as `one_layer.training.step.train_step` describes it; donates its first two arguments.
-
-        `params`, `moments` and `fixed` are trees of shapes or arrays.
-        """
+        """Compiles what `one_layer.training.step.train_step` makes. `params`, `moments` and `fixed` are trees of shapes or arrays."""
         if not self.many:
             return jax.jit(step, donate_argnums=(0, 1), static_argnums=_SKIPS)
         state = self.stored_tree(params), self.stored_tree(moments)
