@@ -14,7 +14,7 @@ import jax
 from one_layer.data.batches import training_iterator
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import MOST_UPDATES, RunConfig, with_values
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 from one_layer.training import processes
 from one_layer.training.plan import MOST_EVALUATIONS, planned
 from one_layer.training.trainer import Ready, Trainer
@@ -99,8 +99,8 @@ def _speed(trainer: Trainer, deadline: float) -> Speed:
             took = time.perf_counter() - began
             if processes.greatest(int(time.perf_counter() > deadline)):
                 raise UserError(
-                    f"train.minutes={trainer.run.train.minutes:g} is too short: it was over after {number + 1} updates of the measurement, "
-                    "which compiles; give more minutes or a smaller model"
+                    f"train.minutes={trainer.run.train.minutes:g} is too short: it was over after {counted(number + 1, 'update')} of the "
+                    "measurement, which compiles; give more minutes or a smaller model"
                 )
             if (shape := batch["source"].shape) in compiling:
                 seconds.append(took)
