@@ -19,7 +19,8 @@ Pace = Float32[np.ndarray, "5"]
 
 
 def pace(config: OptimConfig, updates: int) -> Pace:
-    """The numbers of `config` and of a run of so many updates that decide its learning rates; `learning_rate` reads them.
+    """What decides the learning rates of a run of so many updates: `lr`, the first rate, the slope of the warm-up in rate an update, the
+    updates of the warm-up, and 1 / the updates after it.
 
     They are inputs of a run's program, so that runs of other rates and lengths share it.
     """
@@ -31,7 +32,7 @@ def pace(config: OptimConfig, updates: int) -> Pace:
 
 
 def learning_rate(schedule: str, pace: Pace | Float[Array, "5"], count: int | Int[Array, ""]) -> Float[Array, ""]:
-    """The learning rate of the update after `count` others, by `optim.schedule`.
+    """The learning rate of the update after `count` others, by `optim.schedule` and the run's `pace`.
 
     - `inverse_sqrt`: linear from `warmup_init_lr` to `lr` over the warm-up, then lr·√(warmup/t) (Vaswani et al. 2017, section 5.3).
     - `cosine`: the same warm-up, then down a cosine to 0 after the last update, so that masks stop flipping.
