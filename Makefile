@@ -14,7 +14,9 @@ $(TESTS): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 $(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 
 # Nearly all the time of the tests is compilation, and these flags halve it. `XLA_FLAGS= make test-all` compiles as users do.
-$(TESTS): export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
+# A jaxlib that does not know a flag ends the process: later ones have no other emitters.
+OF_JAXLIB_0.10 = $(if $(shell ls -d $(VENV)/lib/python*/site-packages/jaxlib-0.10.* 2>/dev/null),--xla_cpu_use_fusion_emitters=false)
+$(TESTS): export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 $(OF_JAXLIB_0.10)
 
 .PHONY: help demo $(TESTS) ahead lint docs audit format
 

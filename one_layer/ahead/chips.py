@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from one_layer.system.cuda_graphs import PLUGINS
 from one_layer.system.errors import UserError
 
 PACKAGES = "pip install -r requirements-ahead.txt"
@@ -109,10 +110,10 @@ class Target:
 
     def devices(self) -> Sequence[Any]:
         """Descriptions of the target's devices, for which JAX can compile. Raises: UserError without the packages for it."""
-        plugin = {"cuda": "jax_cuda12_plugin", "tpu": "libtpu"}[self.chip.platform]
-        if importlib.util.find_spec(plugin) is None:
+        plugins = {"cuda": PLUGINS, "tpu": ("libtpu",)}[self.chip.platform]
+        if not any(map(importlib.util.find_spec, plugins)):
             raise UserError(
-                f"--target={self.name} needs the package {plugin.replace('_', '-')}; {PACKAGES} installs it"
+                f"--target={self.name} needs the package {plugins[0].replace('_', '-')}; {PACKAGES} installs it"
             )
         from jax.experimental import topologies  # late: it looks for plugins when it is imported
 

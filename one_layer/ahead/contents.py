@@ -21,7 +21,8 @@ _NO_KERNEL = {
 }  # fmt: skip
 # Of a TPU: a fusion of an all-reduce with the cut of each device's part, executed as one.
 _FUSED_SCATTER = "all-reduce-scatter"
-_PARTS = {"dynamic-slice", "gather", "dynamic-update-slice"}
+_TAKE = {"slice", "dynamic-slice", "gather"}
+_PARTS = _TAKE | {"dynamic-update-slice"}
 _NUMBERS = re.compile(r"\d+")  # in a name, of layers and of repeated modules
 _EXECUTES = {"while", "conditional", "call", "async-start"}
 
@@ -112,11 +113,18 @@ def contents(text: str) -> Contents:
         elif each.operation == "while" and program.trips(each) is None:
             found.open_loops[each.name] = each.made_by
         if visit.computation in kernels and each.operation not in _NO_KERNEL and not each.operation.endswith("-done"):
-            name = _kind(each), _NUMBERS.sub("#", each.made_by)
+            named = _named(program, each)
+            name = _kind(named), _NUMBERS.sub("#", named.made_by)
             kernels_of = found.started.setdefault(name, Kernels(*name))
             kernels_of.number += visit.times
             kernels_of.bytes += visit.times * _traffic(program, visit)
     return found
+
+
+def _named(program: Program, kernel: Instruction) -> Instruction:
+    """What a kernel is called by: itself, or the call of a library that is fused with the slices that it reads."""
+    body = program.computations.get(kernel.attribute(r"calls=%?([\w.-]+)"), [])
+    return next((each for each in body if each.root and each.operation == "custom-call"), kernel)
 
 
 def _kind(kernel: Instruction) -> str:
@@ -139,23 +147,25 @@ def _started(program: Program) -> set[str]:
 
 
 def _traffic(program: Program, visit: Visit) -> float:
-    """The bytes that a kernel reads and writes. Of an array in which it only takes or replaces a part, that part."""
+    """The bytes that a kernel reads and writes. Of an array in which it only takes or replaces a part, that part.
+
+    The workspace of a library's product, which stands beside its result, is not counted: few products use it.
+    """
     kernel = visit.instruction
     operands = program.shapes_of(visit)
     whole = [sum(shape.bytes for shape in shapes) for shapes in operands]
     body = program.computations.get(kernel.attribute(r"calls=%?([\w.-]+)"), [])
-    if kernel.operation in ("dynamic-slice", "gather"):
+    if kernel.operation in _TAKE:
         return 2 * kernel.bytes
     if kernel.operation == "dynamic-update-slice":
         return 2 * whole[1]
-    if not body:
-        return kernel.bytes + sum(whole)
-    written, known = kernel.bytes, {each.name: each for each in body}
+    product = _PRODUCTS.search(_named(program, kernel).line)
+    written, known = kernel.shapes[0].bytes if product else kernel.bytes, {each.name: each for each in body}
     for each in body:
         users = [other for other in body if each.name in other.operands]
         if each.operation == "parameter" and users and all(user.operation in _PARTS for user in users):
             place = int(each.attribute(r"parameter\((\d+)\)"))
-            taken = sum(user.bytes for user in users if user.operation in ("dynamic-slice", "gather"))
+            taken = sum(user.bytes for user in users if user.operation in _TAKE)
             if place < len(whole):
                 whole[place] = min(whole[place], taken)
         if each.operation == "dynamic-update-slice" and (each.root or any(user.root for user in users)):

@@ -13,9 +13,13 @@ _FLAG = "--xla_gpu_enable_command_buffer"
 # XLA's own list lacks loops, conditions and slices, each turn of which would then go through the host.
 _COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION"
 # The versions of jaxlib with which the project was tested. They have these names; a version that lacks a name ends the process.
-TESTED = {"0.10.2": "on CPUs, and compiled for GPUs and TPUs that were not there", "0.11.2": "on an H100 and an H200"}
+TESTED = {
+    "0.10.2": "on CPUs, and compiled for GPUs and TPUs that were not there",
+    "0.11.2": "on an H100 and an H200",
+    "0.12.0.1": "on CPUs, and compiled for GPUs that were not there",
+}
 _added = [""]  # what was added to XLA_FLAGS last; a later call may change its mind
-_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
 
 def keep_loops_on_gpu(exchanges: bool = True) -> None:
@@ -27,14 +31,14 @@ def keep_loops_on_gpu(exchanges: bool = True) -> None:
     --xla_gpu_enable_command_buffer in XLA_FLAGS overrules it. With an untested version of jaxlib, nothing changes but the log.
     """
     given = os.environ.get("XLA_FLAGS", "").removesuffix(_added[0]).strip()
-    cuda = any(importlib.util.find_spec(name) is not None for name in _PLUGINS)
+    cuda = any(importlib.util.find_spec(name) is not None for name in PLUGINS)
     if not cuda or _FLAG in given:
         return
     if (version := importlib.metadata.version("jaxlib")) not in TESTED:
         log.warning(
             "jaxlib %s was not tested with one_layer (%s were), so loops stay outside CUDA graphs, and small updates take longer; "
             "install one of these, or set XLA_FLAGS=%s=%s if your version has these names",
-            *(version, " and ".join(TESTED), _FLAG, _COMMANDS),
+            *(version, ", ".join(TESTED), _FLAG, _COMMANDS),
         )
     else:
         _added[0] = f"{_FLAG}={_COMMANDS}{',COLLECTIVES' if exchanges else ''}"

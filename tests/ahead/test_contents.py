@@ -65,6 +65,22 @@ GPU = """ENTRY %main (p: bf16[4,8]) -> f32[4,2] {
   %whole = u8[80]{0} all-gather-done(%bits)
 }
 """
+# As XLA of JAX 0.11 writes it: a library's product takes its own part of stacked weights.
+FUSED_PRODUCT = """%sliced (stack: bf16[6,8,2], x: bf16[4,8]) -> (bf16[4,2], s8[64]) {
+  %x = bf16[4,8]{1,0} parameter(1)
+  %stack = bf16[6,8,2]{2,1,0} parameter(0)
+  %one = bf16[1,8,2]{2,1,0} slice(%stack), slice={[2:3], [0:8], [0:2]}
+  %w = bf16[8,2]{1,0} bitcast(%one)
+  ROOT %call = (bf16[4,2]{1,0}, s8[64]{0}) custom-call(%x, %w), custom_call_target="__cublas$lt$matmul", metadata={op_name="a/dot"}
+}
+
+ENTRY %main (p: bf16[6,8,2]) -> bf16[4,2] {
+  %p = bf16[6,8,2]{2,1,0} parameter(0)
+  %x = bf16[4,8]{1,0} parameter(1)
+  %both = (bf16[4,2]{1,0}, s8[64]{0}) fusion(%p, %x), kind=kCustom, calls=%sliced, metadata={}
+  ROOT %y = bf16[4,2]{1,0} get-tuple-element(%both), index=0
+}
+"""
 SLICES = """%fused (big: f32[100,4], i: s32[]) -> f32[4] {
   %big = f32[100,4]{1,0} parameter(0)
   %i = s32[] parameter(1)
@@ -112,6 +128,15 @@ def test_an_all_reduce_sends_each_part_twice_but_to_the_device_that_has_it(group
 def test_a_kernel_that_takes_a_row_reads_a_row():
     found = contents(SLICES)
     assert found.kernels == 1 and found.bytes == 4 * 4 + 4 * 4 + 4
+
+
+def test_a_product_fused_with_a_slice_reads_the_slice_and_has_the_name_of_the_product():
+    """The workspace of the library is not counted."""
+    found = contents(FUSED_PRODUCT)
+    (kernel,) = found.largest(2)
+    assert found.products == {"bf16 x bf16 -> bf16": 1}
+    assert (kernel.kind, kernel.made_by) == ("__cublas$lt$matmul -> bf16+s8", "a/dot")
+    assert kernel.bytes == 2 * (4 * 8 + 8 * 2 + 4 * 2)
 
 
 def test_a_program_without_collectives_moves_nothing():
