@@ -140,13 +140,15 @@ def _content(path: Path) -> bytes:
             raise UserError("it is a folder; give the ticket in it, or a run's folder as --workdir")
         if path.exists() and not path.is_file():
             raise UserError("it is a pipe or a device, which cannot be read twice; give a file")
-        if not path.is_file():
-            raise UserError("there is no such file; give one that --mode=export wrote")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > _LARGEST:
                 raise damaged(f"it has {size:,} bytes; no ticket has more than {_LARGEST:,}")
             return file.read(size)
+    except UserError:
+        raise
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: no path has a byte 0
+        raise UserError("there is no such file; give one that --mode=export wrote") from None
     except OSError as error:
         raise UserError(f"it cannot be read: {error.strerror or error}") from None
 

@@ -139,7 +139,9 @@ def test_a_file_of_more_than_4_gib_is_not_read(tmp_path, monkeypatch):
 
 
 def test_what_is_no_file_or_cannot_be_read_is_refused(tmp_path):
-    for path, message in ((tmp_path, "it is a folder"), (tmp_path / "none", "there is no such file")):
+    (tmp_path / "file").touch()
+    none = [tmp_path / name for name in ("none", "file/none", "a\0b")]
+    for path, message in ((tmp_path, "it is a folder"), *((each, "there is no such file") for each in none)):
         with pytest.raises(UserError, match=message):
             ticket_file.read(path)
     with pytest.raises(UserError, match=r"^it cannot be read: File name too long$"):
