@@ -14,13 +14,17 @@ from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import merit
 from one_layer.runs.records import changes_scores
+from one_layer.system.removed import is_idle
 
 ABSENT = "-"
 
 
 def keys(first: Record, second: Record) -> Table:
-    """The keys whose values are others in the two runs, those that can change a score first."""
-    names = [name for name in {**first.config, **second.config} if first.get(name) != second.get(name)]
+    """The keys whose values are others in the two runs, those that can change a score first; without keys that are gone and did nothing."""
+    configs = [
+        {name: value for name, value in each.config.items() if not is_idle(name, value)} for each in (first, second)
+    ]
+    names = [name for name in {**configs[0], **configs[1]} if configs[0].get(name) != configs[1].get(name)]
     rows = [
         [name, *(_value(record, name) for record in (first, second)), "" if changes_scores(name) else "no score"]
         for name in sorted(names, key=lambda name: (not changes_scores(name), name))

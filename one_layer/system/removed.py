@@ -36,13 +36,14 @@ IDLE = {
 }
 
 
+def is_idle(key: str, value: Any) -> bool:
+    """Whether this dotted name is gone, and did nothing with this value."""
+    idle = IDLE.get(key)
+    return idle is not None and type(value) is type(idle) and value == idle
+
+
 def without_idle(config: dict[str, Any]) -> dict[str, Any]:
     """The config of a run, or the sections of a ticket, without keys that are gone and did nothing."""
-
-    def is_idle(key: str, value: Any) -> bool:
-        idle = IDLE.get(key)
-        return idle is not None and type(value) is type(idle) and value == idle
-
     return _without(is_idle, config)
 
 

@@ -47,8 +47,8 @@ class Compiling:
         self._step.lower(*self._state, *given).compile()
         seconds, whole = (time.perf_counter() - each for each in (began, self._began))
         if whole > _SOON:
-            (_, rows, *length), _ = _program(given)
-            shape = "x".join(map(str, (rows, *length)))
+            (_, rows, *length), skips = _program(given)
+            shape = "x".join(map(str, (rows, *length))) + (" that skips backward passes" if skips else "")
             log.info(
                 "compiled the update of batches of %s in %.0f s; %.0f s since training began", shape, seconds, whole
             )

@@ -26,6 +26,11 @@ def test_keys_that_change_scores_come_first(tmp_path):
     assert keys(one, one).rows == []
 
 
+def test_a_key_that_is_gone_is_a_difference_only_where_it_did_something(tmp_path):
+    one, two = pair(tmp_path, {"model.coats": 1, "data.min_count": 1}, {"data.min_count": 2})
+    assert keys(one, two).rows == [["data.min_count", "1", "2", ""]]
+
+
 @pytest.mark.parametrize(
     ("other", "names"),
     [

@@ -155,3 +155,15 @@ def test_a_run_of_several_shapes_names_what_took_long(tmp_path, caplog, monkeypa
     with caplog.at_level("INFO"):
         train(tiny.run({"data.buckets": 2, "train.updates": 8, "data.tests": ()}), tmp_path, [])
     assert sum(message.startswith("compiled the update of batches of ") for message in caplog.messages) == 2
+
+
+def test_the_programs_of_a_policy_have_two_lines_in_the_log(caplog, monkeypatch):
+    monkeypatch.setattr("one_layer.training.compiling._SOON", 0.0)
+    (given,) = givens(5)
+    both = [given, (*given[:-1], True)]
+    with caplog.at_level("INFO"):
+        compiling = Compiling(traced_step([]), (jnp.ones(3), jnp.ones(2), jnp.ones(3)), both)
+        for each in both:
+            compiling.wait(each)
+    named = {message.partition(" in ")[0] for message in caplog.messages if message.startswith("compiled")}
+    assert named == {f"compiled the update of batches of 2x5{more}" for more in ("", " that skips backward passes")}
