@@ -16,11 +16,12 @@ from tests.page.engine import run
 from tests.page.test_engine import ENCODERS, saved, words
 from tests.tiny_tickets import TINY
 
-LINES = ["w1 w2 w3", "", "w4 w0"]
+LINES, PAIRS = ["w1 w2 w3", "", "w4 w0"], ["w1 w2\tw3", " ", "w4\tw0"]
 ASK = """
     const refused = (promise) => promise.then(() => "", (error) => error.message);
-    const translated = await module.translate(lines), labelled = await module.labels(lines, { ticket: 1 });
+    const translated = await module.translate(lines), labelled = await module.labels(pairs, { ticket: 1 });
     const others = [module.labels(lines), module.translate(lines, { ticket: 2 }), module.translate("w1")];
+    others.push(module.labels(lines, { ticket: 1 }));
     return [translated, labelled, await Promise.all(others.map(refused))];
 """
 
@@ -37,21 +38,31 @@ def asked(tmp_path):
     (tmp_path / "module.mjs").write_bytes(of_tickets([translator, classifier]))
     script = """
         const [translator, classifier] = given.paths.map(opened);
-        return [given.lines.map((line) => translator.run(line)[0].text), given.lines.map((line) => classifier.run(line))];
+        const labels = (line) => (line.trim() ? classifier.run(line) : []);
+        return [given.lines.map((line) => translator.run(line)[0].text), given.pairs.map(labels)];
     """
-    return tmp_path / "module.mjs", run(script, paths=[str(translator), str(classifier)], lines=LINES)
+    return tmp_path / "module.mjs", run(script, paths=[str(translator), str(classifier)], lines=LINES, pairs=PAIRS)
 
 
 def check(found, wanted):
     translated, labelled, refused = found
     assert [translated, labelled] == wanted
-    assert all(refused) and ["translation" in refused[0], "ticket 2" in refused[1], "lines" in refused[2]] == [True] * 3
+    assert (
+        all(refused)
+        and [
+            "translation" in refused[0],
+            "ticket 2" in refused[1],
+            "lines" in refused[2],
+            "tab between them" in refused[3],
+        ]
+        == [True] * 4
+    )
 
 
 def test_node_gets_the_answers_of_the_engine(asked):
     path, wanted = asked
-    script = f"const module = await import(given.module), lines = given.lines; {ASK}"
-    check(run(script, module=path.as_uri(), lines=LINES), wanted)
+    script = f"const module = await import(given.module), {{ lines, pairs }} = given; {ASK}"
+    check(run(script, module=path.as_uri(), lines=LINES, pairs=PAIRS), wanted)
 
 
 @needs_driver
@@ -61,7 +72,7 @@ def test_a_page_gets_them_too(asked, tmp_path):
     code = base64.b64encode(path.read_bytes()).decode()
     page = tmp_path / "page.html"
     page.write_text(
-        f'<!doctype html><script type="module">const lines = {LINES!r};'
+        f'<!doctype html><script type="module">const lines = {LINES!r}, pairs = {PAIRS!r};'
         f'const module = await import("data:text/javascript;base64,{code}");'
         f"window.found = await (async () => {{ {ASK} }})();</script>"
     )

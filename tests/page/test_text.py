@@ -13,6 +13,7 @@ import pytest
 
 from one_layer.data.text import byte_level, units
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
+from one_layer.data.text.composed import composed
 from one_layer.data.text.languages import without_inner_spaces
 from one_layer.data.text.metaspace import learn
 from one_layer.data.text.moses_tables import moses_tables
@@ -47,7 +48,8 @@ ENCODE = """
     const { textOf } = await import(`${page}/text/index.js`);
     return given.map(({ assets, tables, lines, side, ids }) => {
         const text = textOf(assets, tables);
-        return { ids: lines.map((line) => text.encode(line, side)), text: ids.map((each) => text.decode(each)), notes: text.notes };
+        const unread = lines.map((line) => text.unread(line) !== "");
+        return { unread, ids: lines.map((line) => text.encode(line, side)), text: ids.map((each) => text.decode(each)), notes: text.notes };
     });
 """
 
@@ -77,11 +79,15 @@ def side(steps: Preprocessing, vocabulary: Vocabulary) -> dict[str, Any]:
     return {**steps.to_dict(), "vocabulary": vocabulary.text}
 
 
+def typed(steps: Preprocessing, encode: Any, lines: list[str]) -> list[str]:
+    return steps.apply(composed(line, lambda text: encode(*steps.apply([text]))) for line in lines)
+
+
 def translation(
     steps: Preprocessing, vocabulary: Vocabulary, lines: list[str]
 ) -> tuple[dict[str, Any], list[str], list[list[int]]]:
     """What the page is given to read and write `lines` of both sides, and Python's texts and ids."""
-    prepared = steps.apply(lines)
+    prepared = typed(steps, vocabulary.encode, lines)
     blank_stays = [text if line.strip() else "" for line, text in zip(lines, prepared, strict=True)]
     ids = [cut(vocabulary.encode(line)).tolist() for line in blank_stays]
     texts = steps.undo([vocabulary.decode(each) for each in ids])
@@ -165,15 +171,16 @@ def test_classifiers_of_one_text_and_of_two():
     words = Preprocessing("en", tokenize=True, pairs=True, lowercase=True)
     merges = byte_level.learn([line + "\n" for line in lines[::3]], 300)
     for steps in (words, Preprocessing("en", codes=merges, bpe_kind="byte-level", pairs=True)):
-        prepared = steps.apply(lines)
-        vocabulary = Vocabulary.build(part for line in prepared[::2] for part in line.split("\t"))
+        vocabulary = Vocabulary.build(part for line in steps.apply(lines[::2]) for part in line.split("\t"))
+        prepared = typed(steps, vocabulary.encode_texts, lines)
         ids = [cut_texts(vocabulary.encode_texts(line), 40).tolist() for line in prepared]
         sides = {"source": side(steps, vocabulary), "target": side(Preprocessing("label"), labels)}
         assets = {"task": "classification", "data": {"max_length": 40}, **sides}
         given = {"assets": assets, "tables": moses_tables([steps]), "lines": lines, "side": "source", "ids": [[4], [5]]}
-        cases.append((given, ["no", "yes"], ids))
-    for (given, texts, ids), found in zip(cases, evaluate(ENCODE, [case[0] for case in cases]), strict=True):
-        assert found["ids"] == ids and found["text"] == texts, given["assets"]["source"]["bpe_kind"]
+        unread = [len(vocabulary.encode_texts(line)) > 40 for line in prepared]
+        cases.append((given, ["no", "yes"], ids, unread))
+    for (given, *wanted), found in zip(cases, evaluate(ENCODE, [case[0] for case in cases]), strict=True):
+        assert [found[name] for name in ("text", "ids", "unread")] == wanted, given["assets"]["source"]["bpe_kind"]
 
 
 @pytest.mark.parametrize("name", ["bytes", "bpe"])

@@ -155,10 +155,16 @@ def test_lines_and_sentences_are_kept_and_an_address_opens_with_a_text(browser, 
     text = "I lost my keys. How are you?\n\nCan you help me?"
     browser.open(page)
     browser.open(everyday, fragment=f"#text={urllib.parse.quote(text)}")
-    browser.wait(f'{ANSWER}.split("\\n").length === 3 && !{ANSWER}.includes("sentences)")')
+    wait_for_all = 'document.getElementById("copy").getAttribute("aria-disabled") === "false"'
+    browser.wait(f'{ANSWER}.split("\\n").length === 3 && {wait_for_all}')
     first, empty, last = browser.run(f'return {ANSWER}.split("\\n")')
     assert (first, empty) == ("Ich habe meine Schlüssel verloren. Wie geht es dir?", "") and last.endswith("helfen?")
     assert browser.run(f"return {LINE}") == text
+    browser.run(
+        'const line = document.getElementById("line"); line.value = "I know. It is late."; line.oninput();'
+        'document.getElementById("swap").click()'
+    )
+    assert browser.run(f"return {TITLE}").endswith("English to German.")  # half a translation is not turned round
     browser.run('location.hash = "text=How are you?"')
     browser.wait(f'{ANSWER} === "Wie geht es dir?"')
 
@@ -233,7 +239,12 @@ def test_a_classifier_shows_its_labels(browser, tmp_path):
     assert (
         "whether the weight counts" in said and "of the weights kept by a mask" in said and "or leaves it out" in said
     )
-    assert "sign" not in said
+    assert "sign" not in said and "of which the model reads" not in said
+    long = 'line.value = "a fine film . ".repeat(30); line.oninput()'
+    browser.run(f'const line = document.getElementById("line"); {long}')
+    browser.wait(
+        'document.getElementById("unread").textContent.endsWith(" tokens, of which the model reads 64.")'
+    )
     assert browser.run(UNNAMED) == [] and browser.console() == []
 
 

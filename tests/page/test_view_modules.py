@@ -46,6 +46,18 @@ def test_pieces_of_bytes_are_shown_as_text():
     assert few == ["f", "ür", "Ġдом", "</s>"] and of_few == ["für", "дом", "end"]
 
 
+def test_bytes_of_a_character_are_shown_as_the_character_and_others_as_they_are():
+    script = """
+        const { shownIds } = await import(`${page}/text/units.js`);
+        return given.map((tokens) => shownIds(tokens.map((_, id) => id), tokens, "metaspace"));
+    """
+    pizza = [f"<0x{each:02X}>" for each in "🍕é".encode()]
+    assert evaluate(script, [["▁a", "▁", *pizza, "▁b"], ["▁a", *pizza[:3], "b", pizza[0]]]) == [
+        ["▁a", "▁", "🍕é", "", "", "", "", "", "▁b"],
+        ["▁a", *pizza[:3], "b", pizza[0]],
+    ]
+
+
 def test_attention_of_a_word_is_shared_out_over_all_the_words():
     script = """
         const { wordsOf, betweenWords } = await import(`${page}/view/words.js`);
@@ -118,6 +130,9 @@ def test_words_that_are_still_the_same():
         ('He said: "No!" Then he left…  Why? ', ['He said: "No!"', "Then he left…", "Why? "]),
         ("one line\n\n  another one. and more\r\n", ["one line", "", "  another one. and more", ""]),
         ("It costs 3.50 euros at www.a.de. \n", ["It costs 3.50 euros at www.a.de. ", ""]),
+        ("今日は暑い。「雨だ。」と言った！傘を 3本？", ["今日は暑い。", "「雨だ。」と言った！", "傘を 3本？"]),
+        ("هل أنت بخير؟ نعم. حسنا", ["هل أنت بخير؟", "نعم.", "حسنا"]),
+        ("वह आया। मैं गया।", ["वह आया।", "मैं गया।"]),
         ("", [""]),
     ],
 )

@@ -2,6 +2,7 @@
 import { textOf } from "../text/index.js";
 import { Model } from "./model.js";
 import { Refused } from "./refused.js";
+import { textsOf } from "./settings.js";
 
 const LONG = 50; // milliseconds that a page may stand still
 
@@ -28,7 +29,12 @@ export function embedded(tickets, tables) {
     return answers;
   };
   const translate = (model, line) => model.run(line, { count: 1 })[0].text;
-  const labels = (model, line) => model.run(line);
+  const labels = (model, line) => {
+    if (!line.trim()) return [];
+    const wanted = textsOf(model.ticket.data), tabs = wanted === 1 ? "one text, without a tab" : "two texts, with a tab between them";
+    if (line.split("\t").length !== wanted) throw new Refused(`each line is ${tabs}; change ${JSON.stringify(line.slice(0, 60))}`);
+    return model.run(line);
+  };
   return {
     translate: (lines, { ticket = 0 } = {}) => ask(lines, ticket, "translation", translate),
     labels: (lines, { ticket = 0 } = {}) => ask(lines, ticket, "classification", labels),

@@ -40,6 +40,11 @@ class PageModel extends Model {
     return super.answer(ids, options);
   }
 
+  /** Which of these lines is too long to be read whole, as a sentence; "" if none is. @param {string[]} lines */
+  unread(lines) {
+    return lines.map((line) => this.text.unread(line)).find(Boolean) ?? "";
+  }
+
   /** The logits of every token at some places. @param {number[]} ids @param {number[]} places @returns {Float32Array} [places, vocabulary] */
   maskLogits(ids, places) {
     const d = this.ticket.config.d_model, { output } = this.network.encode(ids), x = new Float32Array(places.length * d);

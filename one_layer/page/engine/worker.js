@@ -20,6 +20,7 @@ export const CALLS = {
     if (!ours || ours !== theirs || model.network.matrix(role).depths !== other.network.matrix(role).depths) return null;
     return { agree: model.agreement(other, role), masks: model.matrices().find((each) => each.role === role).depths.map((depth) => other.mask(role, depth)) };
   },
+  unread: (lines) => model.unread(lines),
   run: (line, options) => model.run(line, options),
   /** The answer with a share of the mask bits flipped, and over the layer of another seed. */
   damaged(line, { share = 0, seed = model.ticket.seed }) {

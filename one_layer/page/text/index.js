@@ -9,7 +9,7 @@ import { code, lacksRules } from "./moses.js";
 import { Preprocessing } from "./preprocess.js";
 import { isBlank, wellFormed } from "./python.js";
 import { shownIds, unitOf } from "./units.js";
-import { BOS, EOS } from "./special_tokens.js";
+import { BOS, EOS, UNK } from "./special_tokens.js";
 import { Vocabulary } from "./vocabulary.js";
 
 export const MASK = "<mask>";
@@ -20,6 +20,7 @@ const READERS = { translation: translated, classification: labelled, causal_lm: 
 // - encode(line, side = "source"): the ids that the model reads, with their specials. A blank line of a translation is [EOS];
 // - decode(ids): the text of the target's ids up to the first EOS, or of any ids of a language model;
 // - vocabulary(side): the tokens in the order of their ids;
+// - unread(line): a sentence that says how much of a text is too long to be read, or "";
 // - shown(side, ids): the tokens of a text's ids for people, in which the letters of bytes are characters;
 // - notes: sentences for the person who types.
 export function textOf(assets, tables = null) {
@@ -29,10 +30,14 @@ export function textOf(assets, tables = null) {
     source: { vocabulary: source, steps: new Preprocessing(assets.source, source, tables) },
     target: { vocabulary: target, steps: new Preprocessing(assets.target, target, tables) },
   };
-  const { encode, decode } = READERS[assets.task](sides, assets);
+  const { whole, decode, longest = Infinity, cut = atEnd, read = "first" } = READERS[assets.task](sides, assets);
   return {
-    encode: (line, side = "source") => encode(wellFormed(line), side),
+    encode: (line, side = "source") => cut(whole(wellFormed(line), side), longest),
     decode,
+    unread: (line) => {
+      const { length } = longest < Infinity ? whole(wellFormed(line), "source") : [];
+      return length > longest ? `The text has ${length} tokens, of which the model reads ${read && `the ${read} `}${longest}.` : "";
+    },
     vocabulary: (side) => sides[side].vocabulary.tokens,
     shown: (side, ids) => shownIds(ids, sides[side].vocabulary.tokens, kindOf(assets, side)),
     notes: notesOf(assets, tables),
@@ -47,9 +52,10 @@ function kindOf({ data, ...sides }, side) {
 // one_layer/tasks/translation/model.py: TranslationModel.translate
 function translated(sides) {
   return {
-    encode: (line, side) => {
+    longest: LONGEST,
+    whole: (line, side) => {
       const { vocabulary, steps } = sides[side];
-      return cut(vocabulary.encode(isBlank(line) ? "" : steps.apply(line)), LONGEST);
+      return composed(line, (text) => vocabulary.encode(isBlank(text) ? "" : steps.apply(text)));
     },
     decode: (ids) => sides.target.steps.undo(sides.target.vocabulary.decode(ids)).replace(/\r\n|[\r\n]/g, " "),
   };
@@ -58,7 +64,10 @@ function translated(sides) {
 // one_layer/tasks/classification/model.py: ClassificationModel.classify. A tab is between two texts.
 function labelled({ source, target }, { data }) {
   return {
-    encode: (line) => cutTexts(source.vocabulary.encodeTexts(source.steps.apply(line)), data.max_length),
+    longest: data.max_length,
+    cut: cutTexts,
+    read: "", // of two texts, the beginning of each
+    whole: (line) => composed(line, (text) => source.vocabulary.encodeTexts(source.steps.apply(text))),
     decode: (ids) => target.vocabulary.decode(ids),
   };
 }
@@ -66,7 +75,8 @@ function labelled({ source, target }, { data }) {
 // one_layer/tasks/causal_lm/model.py: CausalLanguageModel._prompt
 function continued({ source, target }, { data }) {
   const unit = unitOf(data.unit, target.vocabulary, source.steps.codes);
-  return { encode: (line) => [EOS, ...unit.ids(line)].slice(-data.block), decode: (ids) => unit.text(ids) };
+  const cut = (ids) => ids.slice(-data.block);
+  return { longest: data.block, cut, read: "last", whole: (line) => [EOS, ...unit.ids(line)], decode: (ids) => unit.text(ids) };
 }
 
 // one_layer/tasks/masked_lm/model.py: MaskedLanguageModel._encoded
@@ -74,7 +84,7 @@ function filled({ source, target }, { data }) {
   const unit = unitOf(data.unit, target.vocabulary, source.steps.codes);
   const mask = target.vocabulary.ids.get(MASK);
   if (mask === undefined) throw new Error(`the ticket's vocabulary has no ${MASK}, which a masked language model needs`);
-  const encode = (line) => {
+  const whole = (line) => {
     const parts = line.split(MASK);
     if (parts.length === 1) throw new Error(`The line has no ${MASK}; put one where a token is wanted.`);
     const last = parts.pop();
@@ -85,18 +95,25 @@ function filled({ source, target }, { data }) {
     }
     return ids;
   };
-  return { encode, decode: (ids) => unit.text(ids) };
+  return { whole, decode: (ids) => unit.text(ids) };
+}
+
+// one_layer/data/text/composed.py: composed
+function composed(line, encode) {
+  const [given, other] = [encode(line), encode(line.normalize("NFC"))];
+  const unknown = (ids) => ids.filter((id) => id === UNK).length, fewer = unknown(other) - unknown(given) || other.length - given.length;
+  return fewer < 0 ? other : given;
 }
 
 // one_layer/data/tokens.py: cut
-function cut(ids, longest) {
+function atEnd(ids, longest) {
   return ids.length <= longest ? ids : [...ids.slice(0, longest - 1), EOS];
 }
 
 // one_layer/data/tokens.py: cut_texts
 function cutTexts(ids, longest) {
   const end = ids.indexOf(EOS);
-  if (ids.length <= longest || end === ids.length - 1) return cut(ids, longest);
+  if (ids.length <= longest || end === ids.length - 1) return atEnd(ids, longest);
   const [first, second] = [ids.slice(1, end), ids.slice(end + 2, -1)];
   const left = longest - (ids.length - first.length - second.length);
   const ofFirst = Math.min(first.length, Math.max(Math.ceil(left / 2), left - second.length));

@@ -7,7 +7,7 @@ import { BYTES, SPACE } from "./vocabulary.js";
 // Letters with their marks and joiners, numbers, and all else: each with a space before it. Then white space and `▁`, one by one.
 const WORD = / ?[\p{L}\p{M}\u200C\u200D]+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}\u2581]+|\p{White_Space}|\u2581/gu;
 const stripped = stripOf(" ");
-const VALUES = new Map(BYTES.map((token, byte) => [token, byte]));
+export const VALUES = new Map(BYTES.map((token, byte) => [token, byte]));
 const UTF8 = new TextEncoder();
 const SPELLED = new Map(Array.from([SPACE, "\n", "\r"], (each) => [each, Array.from(UTF8.encode(each), (byte) => BYTES[byte]).join(" ")]));
 

@@ -1,6 +1,7 @@
 // The units of a language model's text, as one_layer/data/text/units.py: bytes, or pieces of byte-level BPE.
 
 import * as byteLevel from "./byte_level.js";
+import { decoded, VALUES } from "./metaspace.js";
 import { UNK } from "./special_tokens.js";
 import { BYTES } from "./vocabulary.js";
 
@@ -27,9 +28,21 @@ export function unitOf(name, vocabulary, merges) {
 // The ids of a text for people, piece by piece. `kind`: byte-level, or another one, whose pieces say what they are.
 export function shownIds(ids, tokens, kind) {
   const isText = (id) => id >= FIRST && tokens[id] !== MASK, pieces = ids.map((id) => tokens[id] ?? String(id));
+  if (kind === "metaspace") return spelled(pieces);
   if (kind !== "byte-level") return pieces;
   const texts = byteLevel.readable(pieces.filter((_, place) => isText(ids[place])));
   return pieces.map((piece, place) => (isText(ids[place]) ? texts.shift() : piece));
+}
+
+// Pieces in which tokens of bytes are the characters that they spell, the first token of each row; bytes that spell none stay as they are.
+function spelled(pieces) {
+  const shown = [...pieces];
+  for (let first = 0, end; first < pieces.length; first = end + 1) {
+    for (end = first; VALUES.has(pieces[end]); ) end++;
+    const text = decoded(pieces.slice(first, end).map((piece) => VALUES.get(piece)));
+    if (end > first && !text.includes("\uFFFD")) shown.fill("", first, end)[first] = text;
+  }
+  return shown;
 }
 
 function checkBytes({ tokens }) {

@@ -15,7 +15,7 @@ export function attentionView({ tokens, sourceTokens, attention }) {
     const listeners = { onpointerenter: () => choose(place), onfocus: () => choose(place), onkeydown: (event) => move(event, place) };
     return el("button", { type: "button", class: special ? "word special" : "word", tabindex: place ? -1 : 0, ...listeners }, text);
   });
-  const row = (words, label) => el("div", { class: "row", role: "group", "aria-label": label }, words);
+  const row = (words, label) => el("div", { class: "row", dir: "auto", role: "group", "aria-label": label }, words);
   const view = el("div", { class: "attention" }, curves, row(above, "Source"), row(below, "Translation"), said);
 
   let chosen = strongest(weights);

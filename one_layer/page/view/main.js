@@ -1,5 +1,5 @@
 /** The page: its words about this ticket, and the parts that follow what is typed. */
-import { Client } from "./client.js";
+import { Client, newest } from "./client.js";
 import { showDamage } from "./damage.js";
 import { showDepths } from "./depths.js";
 import { byId, counted, el, Value } from "./dom.js";
@@ -10,6 +10,7 @@ import { showLabels } from "./classify.js";
 import { showLayers } from "./layers.js";
 import { openModel } from "./model.js";
 import { inOrder, languageName, roleName } from "./names.js";
+import { sentencesOf } from "./sentences.js";
 import { showShares } from "./shares.js";
 import { showTranslations } from "./translate.js";
 
@@ -36,7 +37,14 @@ export async function start(worker, tickets, tables) {
 }
 
 /** What `#text=` in the address asks for; null without it. */
-const textInAddress = () => new URLSearchParams(location.hash.slice(1)).get("text");
+function textInAddress() {
+  const [, text = null] = location.hash.match(/^#text=(.*)$/s) ?? [];
+  try {
+    return text && decodeURIComponent(text);
+  } catch {
+    return text; // it has a % that encodes nothing
+  }
+}
 
 /** What the shown model has to do with the others of the page, once these are known. */
 function showOthers() {
@@ -81,19 +89,22 @@ function showChoices() {
 
 function show(model, text) {
   const fields = model.texts === 2 ? [byId("line"), byId("second")] : [byId("line")], line = (state.line = new Value(""));
+  const read = () => line.set(fields.map(({ value }) => value.replaceAll("\t", " ")).join("\t"));
   const write = (text) => {
-    text.split("\t").forEach((part, place) => fields[place] && (fields[place].value = part));
-    line.set(text);
+    const parts = fields.length > 1 ? text.split("\t") : [text];
+    fields.forEach((field, place) => (field.value = parts[place] ?? ""));
+    read();
   };
   const examples = examplesFor(model);
   write(text ?? examples[0] ?? "");
   for (const field of fields) {
     field.hidden = field.previousElementSibling.hidden = false;
-    field.oninput = () => line.set(fields.map(({ value }) => value.replaceAll("\t", " ")).join("\t"));
+    field.oninput = read;
   }
-  const chip = (text) => el("button", { type: "button", lang: codeOf(model.source) || null, onclick: () => (write(text), fields[0].focus()) }, text.replace("\t", " | ") || "(nothing)");
+  const chip = (text) => el("button", { type: "button", lang: codeOf(model.source) || null, dir: "auto", onclick: () => (write(text), fields[0].focus()) }, text.replace("\t", " | ") || "(nothing)");
   byId("examples").replaceChildren(...examples.map(chip));
   showTools(model);
+  line.watch(newest(byId("unread"), (text) => model.unread(model.task === "translation" ? sentencesOf(text).map((each) => each.text) : [text]), (said) => (byId("unread").textContent = said)));
   const answer = new Value(null), part = USES[model.task](model, line, answer) ?? line;
 
   byId("inside").hidden = !model.masked;
@@ -105,16 +116,21 @@ function showTools(model) {
   const back = state.models.find(({ task, source, target }) => task === "translation" && source === model.target && target === model.source);
   byId("tools").hidden = model.task !== "translation";
   byId("swap").hidden = !back;
-  byId("swap").onclick = () => {
+  byId("swap").onclick = ({ currentTarget }) => {
+    if (isOff(currentTarget)) return;
     use(back, byId("answer").textContent);
     byId("swap").focus();
   };
-  byId("copy").onclick = async () => {
+  byId("copy").onclick = async ({ currentTarget }) => {
+    if (isOff(currentTarget)) return;
     await copied(byId("answer"));
     byId("copy").textContent = "Copied";
     setTimeout(() => (byId("copy").textContent = "Copy the translation"), 1500);
   };
 }
+
+/** Whether a button does nothing now. It keeps the focus, which a disabled one would lose. */
+const isOff = (button) => button.getAttribute("aria-disabled") === "true";
 
 /** Copies the text of an element, also where a browser gives a page from disk no clipboard. */
 async function copied(element) {

@@ -10,6 +10,7 @@ export async function openModel(client, place, bytes, tables) {
     place,
     milliseconds: performance.now() - start,
     matrix: (role) => matrices.find((each) => each.role === role),
+    unread: (lines) => call("unread", lines),
     run: (line, options) => call("run", line, options),
     damaged: (line, damage) => call("damaged", line, damage),
     mask: (role, depth) => call("mask", role, depth),

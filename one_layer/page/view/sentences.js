@@ -1,7 +1,8 @@
 /** A text in parts that are translated one by one: its lines, and the sentences of a line. What stands between them stays as it is. */
 
-// White space behind the end of a sentence and before the beginning of another one.
-const BETWEEN = /(?<=[.!?…。！？]["'”’»)\]]*)(\s+)(?=["'“„«‚(\[¿¡]*[\p{Lu}\p{N}])/u;
+// White space behind the end of a sentence and before the beginning of another one; Chinese and Japanese write none.
+const BETWEEN =
+  /((?<=[.!?…؟۔।॥]["'”’»)\]]*)\s+(?=["'“„«‚(\[¿¡]*[\p{Lu}\p{Lt}\p{Lo}\p{N}])|(?<=[。！？]["'”’»』）)\]]*)\s*(?=[^\s"'”’»」』）)\]。！？]))/u;
 // A dot behind one of these ends no sentence: titles, single letters, ordinals as in `am 3. Mai`.
 const GOES_ON = /(^|[\s("'“„«])(Mr|Mrs|Ms|Dr|Prof|St|Nr|No|Hr|Fr|vs|bzw|ca|\p{L}|\d{1,2})\.$/u;
 

@@ -17,19 +17,29 @@ export function showTranslations(model, line, answer) {
     [...list.querySelectorAll("button")].forEach((button, each) => button.setAttribute("aria-pressed", each === place));
     words.replaceChildren(attentionView(results[place]));
   };
+  /** Says how far the answer is. Until all of it is there, it can neither be copied nor turned round. */
+  const at = (done, all) => {
+    for (const id of ["swap", "copy"]) byId(id).setAttribute("aria-disabled", done < all);
+    byId("progress").hidden = done === all || all === 1;
+    byId("progress").textContent = `${done} of ${all} sentences`;
+  };
   /** The sentences one by one. What was typed meanwhile ends it. */
   const translate = async (text) => {
     const parts = sentencesOf(text), found = [];
+    at(0, parts.length);
     for (const { text: each, after } of parts) {
       if (each.trim() && !known.has(each)) known.set(each, await model.run(each, { count: SHOWN }));
       if (known.size > KEPT) known.delete(known.keys().next().value);
       if (line.now !== text) break;
       found.push({ source: each, results: known.get(each) ?? [], after });
-      if (found.length < parts.length) output.textContent = `${joined(found)}… (${found.length} of ${parts.length} sentences)`;
+      if (found.length === parts.length) break;
+      output.textContent = joined(found);
+      at(found.length, parts.length);
     }
     return found;
   };
   const show = (found, text) => {
+    at(1, 1);
     const [first] = found.filter((each) => each.results.length), one = found.filter((each) => each.results.length).length === 1;
     results = first?.results ?? [];
     sentence.set(first?.source ?? "");
@@ -51,6 +61,6 @@ function choice({ text, score }, place, results, choose) {
   const share = Math.exp(score - results[0].score);
   const bar = el("span", { class: "bar", style: `--share:${share}`, "aria-hidden": "true" });
   const number = el("span", { class: "number" }, score.toFixed(3).replace("-", "−"));
-  const button = el("button", { type: "button", lang: byId("answer").lang || null, onclick: () => choose(place) }, el("span", {}, text || "(nothing)"), bar, number);
+  const button = el("button", { type: "button", lang: byId("answer").lang || null, onclick: () => choose(place) }, el("span", { dir: "auto" }, text || "(nothing)"), bar, number);
   return el("li", {}, button);
 }

@@ -12,6 +12,7 @@ from jaxtyping import Int32
 
 from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import UNK
+from one_layer.data.text.composed import composed
 from one_layer.data.tokens import cut_texts
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
@@ -38,7 +39,8 @@ class ClassificationModel(TrainedModel):
     def classify(self, texts: Iterable[str | tuple[str, str]]) -> list[Label | None]:
         """The label of every text, in order; None for an empty line.
 
-        A pair of texts is a tuple, or a line with a tab between them. The preprocessing of the training text is applied to them.
+        A pair of texts is a tuple, or a line with a tab between them. The preprocessing of the training text is applied to them, and
+        letters with marks may be one character or several (`one_layer.data.text.composed`).
         A line of more than `data.max_length` tokens is cut, of two texts the longer one first, and the number of such lines is logged.
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.
@@ -52,8 +54,9 @@ class ClassificationModel(TrainedModel):
                 raise UserError(
                     f"line {place + 1}, {texts[place][:60]!r}, has {counted(found - 1, 'tab')}, but this model labels {what}"
                 )
-        prepared = assets.source_preprocessing.apply(texts[place] for place in full)
-        ids = self._cut([assets.source_vocabulary.encode_texts(line) for line in prepared])
+        steps, encode = assets.source_preprocessing, assets.source_vocabulary.encode_texts
+        typed = (composed(texts[place], lambda text: encode(*steps.apply([text]))) for place in full)
+        ids = self._cut(list(map(encode, steps.apply(typed))))
         given: list[Label | None] = [None] * len(texts)
         if ids:
             log_p = self._log_p(ids, "classifying")

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from one_layer.data.corpus import Split
+from one_layer.data.text.composed import composed
 from one_layer.data.tokens import LONGEST, cut
 from one_layer.tasks.model import TrainedModel, Writer
 from one_layer.tasks.translation.engine import Search, opened
@@ -35,13 +36,15 @@ class TranslationModel(TrainedModel):
     def translate(self, lines: Iterable[str]) -> list[str]:
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
 
-        The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations. A line of
-        more than 1024 tokens is cut, and the number of such lines is logged.
+        The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations. Letters
+        with marks may be one character or several (`one_layer.data.text.composed`). A line of more than 1024 tokens is cut, and the
+        number of such lines is logged.
 
         Raises: UserError for anything but a list of texts.
         """
-        lines = self.given(lines)
-        prepared = self.assets.source_preprocessing.apply(lines)
+        steps, vocabulary = self.assets.source_preprocessing, self.assets.source_vocabulary
+        lines = [composed(line, lambda text: vocabulary.encode(*steps.apply([text]))) for line in self.given(lines)]
+        prepared = steps.apply(lines)
         blank_stays = [text if line.strip() else "" for line, text in zip(lines, prepared, strict=True)]
         return list(map(_one_line, self.assets.target_preprocessing.undo(self.lines_of_tokens(blank_stays))))
 
