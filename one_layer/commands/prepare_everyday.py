@@ -86,6 +86,10 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--multi30k", type=Path, required=True, help="the folder with train and test2016 .en and .de")
     parser.add_argument("--out", type=Path, required=True, help="the folder for the text")
     given = parser.parse_args(argv)
+    if given.out.resolve() == given.multi30k.resolve():
+        raise UserError(
+            f"--out={given.out} is the folder of --multi30k, whose files would be replaced; give another one"
+        )
     published.refuse_finished(given.out)
     with locked(given.out, "prepares a corpus in it"):
         prepare(given.tatoeba, given.multi30k, given.out)

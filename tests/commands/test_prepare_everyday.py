@@ -56,6 +56,15 @@ def test_the_parts_depend_on_the_text_alone() -> None:
     assert without([("A b.", "c")], [("a  B. ", "x"), ("x", "C"), ("x", "y")]) == [("x", "y")]
 
 
+def test_the_folder_that_is_read_is_not_written(prepared: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in prepared.iterdir() if path.is_file()}
+    with pytest.raises(UserError, match="is the folder of --multi30k, whose files would be replaced; give another one"):
+        prepare_everyday.main(
+            [f"--tatoeba={tmp_path}", f"--multi30k={prepared}", f"--out={prepared}/../{prepared.name}"]
+        )
+    assert before == {path: path.read_bytes() for path in before}
+
+
 def test_too_little_text_is_refused(prepared: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text("Hi.\tHallo.\n")
     with pytest.raises(UserError, match="has 1 English sentences, too few to hold out 3,000"):

@@ -242,9 +242,7 @@ def test_a_classifier_shows_its_labels(browser, tmp_path):
     assert "sign" not in said and "of which the model reads" not in said
     long = 'line.value = "a fine film . ".repeat(30); line.oninput()'
     browser.run(f'const line = document.getElementById("line"); {long}')
-    browser.wait(
-        'document.getElementById("unread").textContent.endsWith(" tokens, of which the model reads 64.")'
-    )
+    browser.wait('document.getElementById("unread").textContent.endsWith(" tokens, of which the model reads 64.")')
     assert browser.run(UNNAMED) == [] and browser.console() == []
 
 

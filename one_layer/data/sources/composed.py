@@ -19,9 +19,9 @@ from one_layer.system.errors import UserError
 class HeldOut(Source):
     """A source whose parts `valid` and `test` are lines of its training text; other parts are read as before.
 
-    A hash of the words of the source line, as the model reads them, decides the part of a pair. So the parts depend on nothing but the
-    lines, have no source line in common that the model would take for the same, and stay the same if lines are added or sorted. Each has
-    about the share `data.held_out` of the text.
+    A hash of the source line decides the part of a pair: of its tokens (`data.tokenize`), in lower case where the model reads it so. So the
+    parts depend on nothing but the lines, have no such line in common, and stay the same if lines are added or sorted. Each has about the
+    share `data.held_out` of the text.
     """
 
     def __init__(self, whole: Source, config: DataConfig) -> None:
@@ -109,8 +109,11 @@ class Several(Source):
         if name != self.train:
             return self.read(name)
         parts = [each.lines(each.train) for each in self._corpora]
-        counts = [sum(1 for _ in source) for source, _ in parts]
-        wanted = repeated(counts, self._shares or counts)
+        counts, targets = ([sum(1 for _ in part[side]) for part in parts] for side in range(2))
+        for each, count, other in zip(self._corpora, counts, targets, strict=True):
+            if count != other:  # the totals may agree all the same
+                each.read(each.train)  # raises the error about the counts
+        wanted = repeated(counts, self._shares) if self._shares else counts
         shown = (
             f"{each.train} {count:,} of {counted:,} pairs"
             for each, count, counted in zip(self._corpora, wanted, counts, strict=True)

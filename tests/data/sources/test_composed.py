@@ -183,6 +183,23 @@ def test_what_is_held_out_is_in_no_corpus_and_is_not_repeated(corpora: Path) -> 
     assert len(trained) + sum(map(len, parts_read.values())) == TABLE + FILES
 
 
+def test_files_of_two_corpora_that_were_exchanged_are_refused_although_all_sides_have_as_many_lines(
+    tmp_path: Path,
+) -> None:
+    for name, counts in (("a", (6, 3)), ("b", (3, 6))):
+        for language, count in zip(("en", "de"), counts, strict=True):
+            (tmp_path / f"{name}.{language}").write_text("x\n" * count)
+    with pytest.raises(UserError, match=r"a\.en has 6 lines, but .*a\.de has 3"):
+        mixed(config(tmp_path, source="text", train="a,b", columns=""))
+
+
+@pytest.mark.parametrize("keys", [{}, {"held_out": 0.45, "valid": "valid", "tests": ("test",)}])
+def test_a_corpus_may_give_no_pair(corpora: Path, keys: dict[str, Any]) -> None:
+    (corpora / "none.tsv").write_text("en\tde\n" + ("a2\tA2\n" if keys else ""))  # a header, and a line that is held out
+    found = mixed(config(corpora, train="b,none.tsv", columns=";en,de", **keys))
+    assert {source[0] for source, _ in found} == {"b"} and len(found) == (len(set(found)) if keys else FILES)
+
+
 def test_one_vocabulary_is_made_of_all_and_a_store_knows_the_shares(corpora: Path, tmp_path: Path) -> None:
     stores = [load(config(corpora, mix=mix, store=str(tmp_path), joined_vocabulary=True)) for mix in ("1:1", "2:1")]
     for corpus in stores:
