@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, left_open
+from one_layer.runs.sources import WORDS
 from one_layer.system.errors import UserError
 
 # The keys of `data` by which raw text becomes pieces, but for the codes.
@@ -41,6 +43,9 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
     section, _, key = name.partition(".")
     if name in ("data.bpe_codes", "data.vocabulary", "data.translations"):  # another place; there must be one
         return all(values)
+    if name in WORDS:  # its folder or the sweep's has moved, or is named otherwise
+        before, now = map(Path, values)
+        return before.resolve() == now.resolve() or (before.name == now.name and not before.exists())
     if section == "mesh":  # results differ by the order of additions alone
         return True
     if section == "evaluation":

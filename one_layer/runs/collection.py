@@ -57,7 +57,8 @@ def opened(pattern: str) -> Iterator[list[Place]]:
     """
     file, suffix, inner = f"{pattern}/".partition(f"{SUFFIX}/")
     inner = inner.strip("/")
-    files = sorted(glob.glob(f"{file}{SUFFIX}", recursive=True)) if suffix else []
+    one = Path(f"{file}{SUFFIX}")  # its name may have brackets
+    files = [str(one)] if suffix and one.is_file() else sorted(glob.glob(str(one), recursive=True)) if suffix else []
     if not files:
         yield [Place(pattern)]
         return

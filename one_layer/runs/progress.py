@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,8 @@ def progress(paths: RunPaths, train: Mapping[str, Any]) -> Progress:
 
 def log_file(folder: Path) -> Path:
     """The file for what a run of a sweep prints."""
-    return folder.with_name(f"{folder.name}.log")
+    whole = Path(os.path.abspath(folder))  # `.` has no name
+    return whole.with_name(f"{whole.name}.log")
 
 
 def last_line(log: Path, begin: int = 0) -> str:

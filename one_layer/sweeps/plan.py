@@ -88,8 +88,11 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
 
 
 def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
-    found = called(file, module.sweep, sweep)
-    runs = list(found) if isinstance(found, Iterable) else [found]
+    def listed(*name: str) -> list[Any]:
+        found = module.sweep(*name)
+        return list(found) if isinstance(found, Iterable) else [found]
+
+    runs = called(file, listed, sweep)
     if not runs:
         raise UserError(f"the sweep {sweep or 'of ' + file} has no runs")
     for run in runs:

@@ -123,16 +123,20 @@ class _Population:
         self._interrupted: Interrupted | None = None
 
     def train(self) -> dict[str, str]:
+        try:
+            return self._train()
+        finally:  # not when Python ends: there, Orbax would wait for ever
+            for course in self._courses.values():
+                course.close()
+
+    def _train(self) -> dict[str, str]:
         with self._clock.stopped():
             for name in self._courses:
                 if not self._interruption.signal:
                     self._go_on(name)
                 if name in self._waiting:
                     self._members[name].leave_device()
-        if self._waiting and self._interruption.signal:  # nothing was compiled or trained yet
-            for course in self._courses.values():
-                course.close()
-        elif self._waiting:
+        if self._waiting and not self._interruption.signal:  # else nothing was compiled or trained yet
             members = [self._members[name] for name in self._waiting]
             stack = Stack(members)
             for place, member in enumerate(members):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +21,8 @@ from one_layer.system.files import lock, sync
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.training import processes
+
+log = logging.getLogger(__name__)
 
 _VOCABULARIES = ("joined_vocabulary", "unit", "labels")
 
@@ -122,13 +126,15 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
 def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
     """Yields what an earlier process has written of `file`, to write on at its end; None if the file is there.
 
-    The file gets its name when the context ends without an error. Raises: UserError if another process is writing it.
+    The file gets its name when the context ends without an error. While another process is writing it, this one waits.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.part")
     with unfinished.open("a+b") as out:
         if not lock(out.fileno()):
-            raise UserError(f"another process is writing the teacher's {what} to {unfinished}; wait until it is done")
+            log.info("another process is writing the teacher's %s to %s; this one waits for it", what, unfinished)
+            with suppress(OSError):  # of a file system without locks
+                fcntl.flock(out.fileno(), fcntl.LOCK_EX)
         if file.exists():  # another process has finished it since this one looked
             unfinished.unlink(missing_ok=True)
             yield None

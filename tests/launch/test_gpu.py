@@ -9,7 +9,7 @@ import pytest
 
 from tests import ROOT, documents
 
-PYTHON = '#!/bin/bash\necho "$@" >> "$SAID"\n'
+PYTHON = '#!/bin/bash\necho "$@" >> "$SAID"\nexit "${CODE:-0}"\n'
 
 
 @pytest.fixture
@@ -47,5 +47,14 @@ def test_its_commands_exist_and_a_second_call_leaves_out_what_is_there(started, 
 
 def test_it_stops_when_its_time_is_over_and_says_what_it_needs(started, tmp_path):
     assert started(str(tmp_path / "data"), "0") == []
+    assert len(started(str(tmp_path / "data"))) > 10  # nothing counts as done
     done = subprocess.run([ROOT / "launch" / "gpu.sh"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("error: give the folder with the corpora")
+
+
+def test_what_has_failed_is_done_again_but_tests_that_failed_are_a_result(started, tmp_path, monkeypatch):
+    monkeypatch.setenv("CODE", "1")
+    first = [words for words in started(str(tmp_path / "data")) if words[0] in ("-m", "launch/benchmark.py")]
+    monkeypatch.setenv("CODE", "0")
+    again = [words for words in started(str(tmp_path / "data")) if words[0] in ("-m", "launch/benchmark.py")]
+    assert again == [words for words in first if words[0] != "-m"] != first

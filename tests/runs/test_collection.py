@@ -93,6 +93,12 @@ def test_runs_may_be_named_from_the_folder_that_one_is_in(folders, tmp_path, mon
     assert content == read(Path("whole.jsonl.zst")) and any(name.endswith("plain/result.json") for name in content)
 
 
+def test_a_collection_may_lie_in_a_folder_with_brackets(collected, tmp_path):
+    (tmp_path / "a[1]").mkdir()
+    shutil.copy(collected, tmp_path / "a[1]" / f"all{collection.SUFFIX}")
+    assert len(read_runs(f"{tmp_path}/a[1]/all{collection.SUFFIX}")) == len(read_runs(str(collected))) > 0
+
+
 def test_a_file_that_is_no_text_is_named(folders, tmp_path):
     run = shutil.copytree(folders / "plain", tmp_path / "run")
     with (run / "metrics.jsonl").open("ab") as file:

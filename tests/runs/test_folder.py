@@ -57,6 +57,22 @@ def test_files_may_lie_elsewhere(tmp_path):
         RunFolder(tmp_path).claim(tiny.run(text | {"data.translations": "here/lines"}))
 
 
+@pytest.mark.parametrize("key", ["train.init_from", "data.teacher", "model.embedding_path"])
+def test_a_run_that_this_one_needs_may_lie_elsewhere(tmp_path, monkeypatch, key):
+    """As those of a sweep do, whose folder was moved or is named otherwise."""
+    (tmp_path / "sweep" / "dense").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    RunFolder("run").write_config(tiny.run({key: "sweep/dense"}))
+    assert RunFolder("run").claim(tiny.run({key: str(tmp_path / "sweep" / "dense")}))
+    with pytest.raises(UserError, match=rf"{key}: 'sweep/dense' there, 'other/dense' here"):
+        RunFolder("run").claim(tiny.run({key: "other/dense"}))
+    (tmp_path / "sweep").rename("other")
+    assert RunFolder("run").claim(tiny.run({key: "other/dense"}))
+    for other in ("other/sparse", ""):
+        with pytest.raises(UserError, match="another config"):
+            RunFolder("run").claim(tiny.run({key: other}))
+
+
 def test_how_to_score_may_change(tmp_path):
     RunFolder(tmp_path).write_config(tiny.run())
     assert RunFolder(tmp_path).claim(tiny.run({"evaluation.beam": 9, "train.patience": 3, "train.log_every": 1}))

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,11 @@ def test_a_failed_run_says_why_and_one_that_goes_on_does_not(run):
         assert doing(run, {}).problem == ""
     log_file(run.path).write_text("error: the text is missing\nit goes on\n")
     assert doing(run, {}).problem == ""
+
+
+def test_a_run_may_be_named_from_inside_its_folder(run, monkeypatch):
+    monkeypatch.chdir(run.path)
+    assert log_file(Path(".")) == log_file(run.path) and doing(RunPaths("."), {}).state == doing(run, {}).state
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def sweep(name="small"):
         "unjoined": [vary("seed", 1), vary("seed", 2)],
         "generated": ({"seed": seed} for seed in (1, 2)),
         "one": 5,
-        "keyless": [{1: 2}],
+        "keyless": [{1: 2}], "yielding": (int("half") for _ in range(1)), "raising": ({}["absent"] for _ in range(1)),
         "argument": [{"config": 1}],
         "nothing": vary("model.keep", None),
         "open": vary("optim.warmup", None, 5),

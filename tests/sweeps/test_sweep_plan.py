@@ -31,6 +31,8 @@ from one_layer.system.errors import UserError
         ("unjoined", [], r"holds \[\{'seed': 1\}\], which is no run: .* chain of configs/sweeps.py"),
         ("one", [], r"holds 5, which is no run"),
         ("argument", [], r"gives config the value 1, which is no text; it is the argument of get_config"),
+        ("yielding", [], "half"),
+        ("raising", [], r"cannot be loaded: KeyError: 'absent'"),
         ("keyless", [], r"holds \{1: 2\}, which is no run"),
         (
             "mutual",

@@ -178,6 +178,27 @@ def test_a_signal_while_a_member_is_scored_is_not_lost_if_another_is_unfinished(
     assert not train_together(entries(tmp_path, "one"), interruption), "all have finished"
 
 
+def test_whatever_ends_a_program_every_member_is_closed_at_once(tmp_path, monkeypatch):
+    """When Python ends, it is too late: Orbax would wait for ever."""
+    closed = []
+
+    def course(member, interruption):
+        try:
+            yield {}, 0
+        finally:
+            closed.append(member)
+
+    def fail(members):
+        raise RuntimeError("RESOURCE_EXHAUSTED")
+
+    monkeypatch.setattr(population, "course", course)
+    monkeypatch.setattr(population, "Stack", fail)
+    monkeypatch.setattr(Member, "leave_device", lambda member: None)
+    with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+        train_together(entries(tmp_path, "one", "two"), Interruption())
+    assert len(closed) == 2
+
+
 @pytest.mark.slow
 def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
     """On a clock on which an update takes a second, and whatever a member does by itself 1,000 seconds."""
@@ -213,6 +234,7 @@ def test_numbers_do_not_change_the_program():
     same = [{"model.keep": 0.3}, {"seed": 2}, {"optim.lr": 0.1}, {"optim.warmup": 2}, {"optim.b1": 0.5}]
     same += [{"optim.label_smoothing": 0.0}, {"model.init_scheme": "xavier_normal"}]
     assert {mark(changes) for changes in same} == {mark({})}
+    assert mark({"train.bytes": 9000, "model.keep": 0.3}) != mark({"train.bytes": 9000})  # another width fits
 
 
 @pytest.mark.parametrize(
@@ -228,6 +250,7 @@ def test_numbers_do_not_change_the_program():
         {"optim.schedule": "cosine"},
         {"train.updates": 20},
         {"data.toy_train": 61},
+        {"train.bytes": 100_000},
     ],
 )
 def test_runs_of_other_programs_are_named_before_anything_is_trained(tmp_path, changes):

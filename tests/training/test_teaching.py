@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.training import teaching
-from one_layer.training.teacher import teacher_of
+from one_layer.training.teacher import continued, teacher_of
 from one_layer.training.train import train
 from tests import tiny
 
@@ -86,6 +89,25 @@ def test_an_interrupted_translation_goes_on_where_it_stopped(tiny_run, tmp_path,
 
 
 @pytest.mark.slow
+def test_one_waits_while_another_process_writes_and_then_has_what_it_wrote(tmp_path, caplog):
+    file, begun = tmp_path / "lines", threading.Event()
+
+    def read() -> bool:
+        begun.set()
+        with continued(file, "translations") as out:
+            return out is None
+
+    with ThreadPoolExecutor(1) as pool, caplog.at_level("INFO"):
+        with continued(file, "translations") as out:  # a second open file is to a lock what another process is
+            other = pool.submit(read)
+            begun.wait()
+            while "waits for it" not in caplog.text:
+                assert not other.done()
+                time.sleep(0.01)
+            out.write(b"whole")
+        assert other.result() and file.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [file]
+
+
 def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, monkeypatch):
     """The teacher is a ticket here, and its text has tokens already: so have its translations."""
     text = tmp_path / "text"

@@ -195,7 +195,9 @@ def test_files_of_two_corpora_that_were_exchanged_are_refused_although_all_sides
 
 @pytest.mark.parametrize("keys", [{}, {"held_out": 0.45, "valid": "valid", "tests": ("test",)}])
 def test_a_corpus_may_give_no_pair(corpora: Path, keys: dict[str, Any]) -> None:
-    (corpora / "none.tsv").write_text("en\tde\n" + ("a2\tA2\n" if keys else ""))  # a header, and a line that is held out
+    (corpora / "none.tsv").write_text(
+        "en\tde\n" + ("a2\tA2\n" if keys else "")
+    )  # a header, and a line that is held out
     found = mixed(config(corpora, train="b,none.tsv", columns=";en,de", **keys))
     assert {source[0] for source, _ in found} == {"b"} and len(found) == (len(set(found)) if keys else FILES)
 
