@@ -18,13 +18,11 @@ mkdir -p runs/gpu results/gpu
 export XLA_FLAGS=${XLA_FLAGS---xla_gpu_enable_triton_gemm=false --xla_gpu_autotune_level=0}  # no search for the fastest kernels: minutes a shape
 
 in_time() {  # a command, until the time is over: then it is asked to stop, and training saves a checkpoint
-    local left=$((END - SECONDS))
-    [ "$left" -gt 0 ] || return 124
+    local left=$((END - SECONDS)); [ "$left" -gt 0 ] || return 124
     timeout --signal=TERM --kill-after=60 "$left" "$@"
 }
 once() {  # FILE COMMAND...: skipped when the file is there, which it is once the command has succeeded
-    local file=$1
-    shift
+    local file=$1; shift
     [ -e "$file" ] || { in_time "$@" > "$file.part" 2>&1 && mv "$file.part" "$file"; }
 }
 sweep() {  # NAME CONFIG SWEEP FOLDER KEYS...: FOLDER is one of DATA, or - for the built-in language

@@ -12,6 +12,7 @@ from one_layer.report import naming
 from one_layer.report.naming import MEASURES
 from one_layer.report.reading import Record
 from one_layer.runs.convergence import merit
+from one_layer.runs.sources import parts
 
 KEEP = "model.keep"
 Setting = tuple[tuple[str, str], ...]  # keys of a config and their values as JSON, sorted
@@ -164,7 +165,7 @@ class Point:
         """The mean seconds of training, with those of the runs that its runs begin with or learn from, as far as they are known."""
         known = [
             record.result["train_seconds"]
-            + sum({each["path"]: each["train_seconds"] or 0.0 for each in record.sources}.values())
+            + sum(each["train_seconds"] or 0.0 for each in parts(record.sources).values())
             for record in self.records
             if "train_seconds" in record.result
         ]

@@ -19,7 +19,8 @@ NUMBER = int | float  # also one that is not finite
 _SEARCH = {"beam?": int | None, "stride?": int | None}
 _SEARCH |= {f"{name}?": NUMBER | None for name in ("length_penalty", "max_length_a", "max_length_b")}
 _SCORES = {f"{name}?": float for name in MEASURES} | _SEARCH
-_SOURCES = [{"key": str, "path": str, "train_seconds": float | None, "train_flops": float | None}]
+_COST = {"train_seconds": float | None, "train_flops": float | None}
+_SOURCES = [{"key": str, "path": str, **_COST, "parts?": {EACH: _COST}}]
 CONFIG = {
     "seed?": int,
     "model?": {

@@ -6,7 +6,7 @@ sources may be gone when somebody compares costs. This module needs no JAX.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ _COSTS = ("train_seconds", "train_flops")
 def sources(config: Mapping[str, Any], seen: tuple[Path, ...] = ()) -> list[dict[str, Any]]:
     """The sources of a run with this flat config: the `key` that names one, its `path`, `train_seconds` and `train_flops`.
 
-    The costs are those of the source and of all its own sources; None where a result of one of them is not there, or does not say so.
+    The costs are those of the source and of all its own sources, each once; None where a result of one of them is not there, or does not
+    say so. `parts` has them one by one, by path: two sources may have one in common.
     A file of embeddings in the folder of a run has the cost of that run; what other programs made has none that is known.
     Raises: UserError for a damaged result.
     """
@@ -29,7 +30,15 @@ def sources(config: Mapping[str, Any], seen: tuple[Path, ...] = ()) -> list[dict
     return [{"key": key, "path": path, **_costs(Path(path), seen)} for key, path in named.items() if path]
 
 
-def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, float | None]:
+def parts(needed: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
+    """The costs of all runs that `needed`, some sources, stand for, by path. Results of earlier versions do not tell them apart."""
+    found: dict[str, dict[str, float | None]] = {}
+    for each in needed:
+        found |= each.get("parts") or {each["path"]: {name: each.get(name) for name in _COSTS}}
+    return found
+
+
+def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     folder = (path if path.is_dir() else path.parent).resolve()  # a ticket lies in the folder of its run
     file = RunPaths(folder).result_file
     if folder in seen or not file.is_file():
@@ -37,7 +46,6 @@ def _costs(path: Path, seen: tuple[Path, ...]) -> dict[str, float | None]:
     result = read_object(file)
     own = result.get("sources")
     own = sources(flatten(result.get("config", {})), (*seen, folder)) if own is None else own
-    # A run that is source and teacher was trained once.
-    every = [result, *{each["path"]: each for each in own}.values()]
-    found: dict[str, list[Any]] = {name: [each.get(name) for each in every] for name in _COSTS}
-    return {name: None if None in costs else sum(costs) for name, costs in found.items()}
+    every = {str(path): {name: result.get(name) for name in _COSTS}, **parts(own)}
+    found: dict[str, list[Any]] = {name: [each[name] for each in every.values()] for name in _COSTS}
+    return {**{name: None if None in costs else sum(costs) for name, costs in found.items()}, "parts": every}

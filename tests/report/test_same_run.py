@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import methods
@@ -21,6 +22,20 @@ def test_what_a_run_needs_is_counted_once_and_files_of_embeddings_are_named(tmp_
     for path, seconds in ((first / "embeddings.{language}.txt", 3600.0), (tmp_path / "from elsewhere.txt", None)):
         (needs,) = sources({"model.embedding_source": "text", "model.embedding_path": str(path)})
         assert needs["path"] == str(path) and needs["train_seconds"] == seconds
+
+
+def test_a_teacher_of_several_generations_is_counted_once(tmp_path):
+    def made(name: str, seconds: float, **needs: str) -> Path:
+        return write_run(
+            tmp_path / name, needs, 10.0, train_seconds=seconds, train_flops=seconds, sources=sources(needs)
+        )
+
+    teacher = str(made("teacher", 1000.0))
+    first = made("first", 100.0, **{"data.teacher": teacher})
+    second = made("second", 10.0, **{"data.teacher": teacher, "train.init_from": str(first)})
+    third = made("third", 1.0, **{"data.teacher": teacher, "train.init_from": str(second)})
+    seconds = {point.records[0].folder: point.seconds for point in found(tmp_path)}
+    assert [seconds[folder] for folder in (first, second, third)] == [1100.0, 1110.0, 1111.0]
 
 
 def test_a_run_that_is_there_twice_is_read_once(tmp_path, caplog):

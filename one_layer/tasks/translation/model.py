@@ -42,8 +42,9 @@ class TranslationModel(TrainedModel):
 
         Raises: UserError for anything but a list of texts.
         """
+        lines = self.given(lines)
         steps, vocabulary = self.assets.source_preprocessing, self.assets.source_vocabulary
-        lines = [composed(line, lambda text: vocabulary.encode(*steps.apply([text]))) for line in self.given(lines)]
+        lines = [composed(line, lambda text: vocabulary.encode(*steps.apply([text]))) for line in lines]
         prepared = steps.apply(lines)
         blank_stays = [text if line.strip() else "" for line, text in zip(lines, prepared, strict=True)]
         return list(map(_one_line, self.assets.target_preprocessing.undo(self.lines_of_tokens(blank_stays))))
