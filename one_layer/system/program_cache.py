@@ -19,7 +19,10 @@ def keep_programs() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    folder = Path.home() / ".cache" / "one_layer" / "jax"
+    try:
+        folder = Path.home() / ".cache" / "one_layer" / "jax"
+    except RuntimeError:  # a user without a home, as in some containers: nothing is kept
+        return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(_LIMIT))
     _date_entries(folder)

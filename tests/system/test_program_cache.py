@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,13 @@ def test_a_folder_of_the_user_s_own_is_left_alone(tmp_path, monkeypatch):
     keep_programs()
     assert "JAX_COMPILATION_CACHE_MAX_SIZE" not in os.environ
     assert [path.name for path in tmp_path.iterdir()] == ["old-cache"]
+
+
+def test_a_user_without_a_home_keeps_nothing(monkeypatch):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    keep_programs()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
