@@ -43,15 +43,23 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
     section, _, key = name.partition(".")
     if name in ("data.bpe_codes", "data.vocabulary", "data.translations"):  # another place; there must be one
         return all(values)
-    if name in WORDS:  # its folder or the sweep's has moved, or is named otherwise
-        before, now = map(Path, values)
-        return before.resolve() == now.resolve() or (before.name == now.name and not before.exists())
+    if name in WORDS:
+        return _moved(*values)
     if section == "mesh":  # results differ by the order of additions alone
         return True
     if section == "evaluation":
         return key not in run.task.validated_by
     free = ("patience", "log_every", "checkpoint_minutes", "check_memory")
     return name in ("data.store", "data.directory", *(f"train.{each}" for each in free))
+
+
+def _moved(before: str, now: str) -> bool:
+    """Whether a run, or a ticket in its folder, has the same name in another place, or is there by another path."""
+    if not (before and now) or "{" in before:  # of a sweep, whose folder may move, or of files by language
+        return False
+    one, other = Path(before), Path(now)
+    last = 2 if one.suffix == ".safetensors" else 1
+    return one.resolve() == other.resolve() or (one.parts[-last:] == other.parts[-last:] and not one.exists())
 
 
 def refuse_others(pairs: Iterable[tuple[str, Any, Any]], why: str) -> None:

@@ -64,7 +64,7 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     """What `teacher` says of the training text of `corpus`; None where `train.distil` is 0.
 
     The file of a text of pairs is in `data.store`, or else in the run's folder, and runs of one store share it. After an interruption, the
-    next call goes on behind the last batch. Raises: UserError for a damaged file, and if another process is writing the file.
+    next call goes on behind the last batch. While another process is writing the file, this one waits. Raises: UserError for a damaged one.
     """
     if Distil.of(run.train) is None or teacher is None:
         return None

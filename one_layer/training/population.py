@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,11 +124,10 @@ class _Population:
         self._interrupted: Interrupted | None = None
 
     def train(self) -> dict[str, str]:
-        try:
+        with ExitStack() as open_courses:  # closed here and not when Python ends: there, Orbax would wait for ever
+            for each in self._courses.values():
+                open_courses.callback(each.close)
             return self._train()
-        finally:  # not when Python ends: there, Orbax would wait for ever
-            for course in self._courses.values():
-                course.close()
 
     def _train(self) -> dict[str, str]:
         with self._clock.stopped():

@@ -36,10 +36,10 @@ _ABSENT_AT_0 = ("optim.b1", "optim.b2", "optim.weight_decay", "optim.clip")  # a
 def program(config: Mapping[str, Any]) -> dict[str, Any]:
     """What of a resolved config (nested plain values) decides its program, by dotted names: equal where one program trains both runs."""
     flat = flatten(dict(config))
-    if flat["train.bytes"]:  # each run chooses a width of its own
-        return flat
     found = {name: value for name, value in flat.items() if name not in (*INPUTS, *_DRAWN)}
     found |= {name: bool(flat[name]) for name in _ABSENT_AT_0}
+    if flat["train.bytes"]:  # these decide the width that a run chooses
+        found["train.bytes"] = [flat[name] for name in ("train.bytes", *INPUTS, *_DRAWN)]
     found["model.keep"] = _of_keep(flat["model.keep"])
     # Seeds decide the order of batches. Where batches have several shapes, other orders seldom have the same shape at the same time. Blocks
     # of a stream have one shape (see `one_layer.data.stream.StreamBatches`).

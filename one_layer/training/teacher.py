@@ -6,7 +6,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -126,15 +126,21 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
 def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
     """Yields what an earlier process has written of `file`, to write on at its end; None if the file is there.
 
-    The file gets its name when the context ends without an error. While another process is writing it, this one waits.
+    The file gets its name when the context ends without an error. While another process is writing it, this one waits. Raises: UserError
+    on a file system without locks, where two could write it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.part")
     with unfinished.open("a+b") as out:
         if not lock(out.fileno()):
             log.info("another process is writing the teacher's %s to %s; this one waits for it", what, unfinished)
-            with suppress(OSError):  # of a file system without locks
+            try:
                 fcntl.flock(out.fileno(), fcntl.LOCK_EX)
+            except OSError as error:
+                raise UserError(
+                    f"{unfinished} cannot be locked ({error.strerror}), so two processes could write it; give a --workdir or data.store "
+                    "on a file system with locks"
+                ) from None
         if file.exists():  # another process has finished it since this one looked
             unfinished.unlink(missing_ok=True)
             yield None

@@ -42,7 +42,7 @@ def taught(run: RunConfig, folder: RunFolder, teacher: TrainedModel | None) -> R
     The file lies in `data.store`, or else in the run's folder. Its name is a digest of the teacher, its beam and the text, so runs of
     one store share it. It is written part by part: after an interruption, the next call goes on behind the last part.
 
-    Raises: UserError for text that the teacher cannot read, and if another process is writing the file.
+    While another process is writing the file, this one waits. Raises: UserError for text that the teacher cannot read.
     """
     data = run.data
     if teacher is None or not translates(run):

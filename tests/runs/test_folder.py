@@ -68,7 +68,7 @@ def test_a_run_that_this_one_needs_may_lie_elsewhere(tmp_path, monkeypatch, key)
         RunFolder("run").claim(tiny.run({key: "other/dense"}))
     (tmp_path / "sweep").rename("other")
     assert RunFolder("run").claim(tiny.run({key: "other/dense"}))
-    for other in ("other/sparse", ""):
+    for other in ("other/sparse", "", "other/{language}"):
         with pytest.raises(UserError, match="another config"):
             RunFolder("run").claim(tiny.run({key: other}))
 

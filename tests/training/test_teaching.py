@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -88,7 +90,6 @@ def test_an_interrupted_translation_goes_on_where_it_stopped(tiny_run, tmp_path,
     assert [path.name for path in folder.path.iterdir()] == [resumed.name]
 
 
-@pytest.mark.slow
 def test_one_waits_while_another_process_writes_and_then_has_what_it_wrote(tmp_path, caplog):
     file, begun = tmp_path / "lines", threading.Event()
 
@@ -101,13 +102,27 @@ def test_one_waits_while_another_process_writes_and_then_has_what_it_wrote(tmp_p
         with continued(file, "translations") as out:  # a second open file is to a lock what another process is
             other = pool.submit(read)
             begun.wait()
-            while "waits for it" not in caplog.text:
-                assert not other.done()
+            end = time.monotonic() + 60
+            while "waits for it" not in caplog.text and not other.done() and time.monotonic() < end:
                 time.sleep(0.01)
+            assert not other.done()
             out.write(b"whole")
         assert other.result() and file.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [file]
 
 
+def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with (
+        pytest.raises(UserError, match=r"lines\.part cannot be locked \(No locks available\)"),
+        continued(tmp_path / "lines", "x"),
+    ):
+        pass
+
+
+@pytest.mark.slow
 def test_runs_of_one_store_share_the_translations_of_prepared_text(tmp_path, monkeypatch):
     """The teacher is a ticket here, and its text has tokens already: so have its translations."""
     text = tmp_path / "text"

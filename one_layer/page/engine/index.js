@@ -158,8 +158,8 @@ class PageModel extends Model {
 
   /**
    * What the model would say at each place if it ended after a depth: each depth's output through the output table. For a translation, the
-   * places are those of its best translation. @param {string} line
-   * @returns {{pieces: string[], depths: {token: string, probability: number}[][][]}}
+   * places are those of its best translation; `right` are the answer's own tokens. @param {string} line
+   * @returns {{pieces: string[], depths: {token: string, right: boolean, probability: number}[][][]}}
    */
   depthWords(line) {
     const ids = this.text.encode(line);
@@ -168,7 +168,7 @@ class PageModel extends Model {
       const all = logits(x), size = all.length / answer.length;
       return answer.map((_, row) => {
         const logP = logSoftmax(all.subarray(row * size, (row + 1) * size));
-        return largest(logP, SHOWN).map((id) => ({ token: word(id), probability: Math.exp(logP[id]) }));
+        return largest(logP, SHOWN).map((id) => ({ token: word(id), right: id === answer[row], probability: Math.exp(logP[id]) }));
       });
     };
     return { pieces: this.text.shown("target", answer), depths: depths.map(best) };

@@ -75,8 +75,8 @@ function labelled({ source, target }, { data }) {
 // one_layer/tasks/causal_lm/model.py: CausalLanguageModel._prompt
 function continued({ source, target }, { data }) {
   const unit = unitOf(data.unit, target.vocabulary, source.steps.codes);
-  const cut = (ids) => ids.slice(-data.block);
-  return { longest: data.block, cut, read: "last", whole: (line) => [EOS, ...unit.ids(line)], decode: (ids) => unit.text(ids) };
+  const cut = (ids) => [EOS, ...ids].slice(-data.block);
+  return { longest: data.block, cut, read: "last", whole: (line) => unit.ids(line), decode: (ids) => unit.text(ids) };
 }
 
 // one_layer/tasks/masked_lm/model.py: MaskedLanguageModel._encoded
@@ -100,7 +100,7 @@ function filled({ source, target }, { data }) {
 
 // one_layer/data/text/composed.py: composed
 function composed(line, encode) {
-  const [given, other] = [encode(line), encode(line.normalize("NFC"))];
+  const given = encode(line), nfc = line.normalize("NFC"), other = nfc === line ? given : encode(nfc);
   const unknown = (ids) => ids.filter((id) => id === UNK).length, fewer = unknown(other) - unknown(given) || other.length - given.length;
   return fewer < 0 ? other : given;
 }

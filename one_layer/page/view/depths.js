@@ -4,13 +4,13 @@ import { byId, el, percent } from "./dom.js";
 import { whileSeen } from "./seen.js";
 import { shownPiece } from "./words.js";
 
-/** Follows `line`. model.depthWords(line): {pieces, depths}; depths[d][place] is a list of {token, probability}, the best first. */
+/** Follows `line`. model.depthWords(line): {pieces, depths}; depths[d][place] is a list of {token, right, probability}, the best first. */
 export function showDepths(model, line) {
   const table = byId("depth-words");
   const show = ({ pieces, depths }) => {
     const head = el("tr", {}, el("th", { scope: "col" }, "In the answer"), depths.map((_, depth) => el("th", { scope: "col" }, `After depth ${depth + 1}`)));
     const rows = pieces.map((piece, place) =>
-      el("tr", {}, el("th", { scope: "row" }, label(piece)), depths.map((words) => cell(words[place], piece))),
+      el("tr", {}, el("th", { scope: "row" }, label(piece)), depths.map((words) => cell(words[place]))),
     );
     table.replaceChildren(el("thead", {}, head), el("tbody", {}, rows));
   };
@@ -18,9 +18,10 @@ export function showDepths(model, line) {
   line.watch(ask);
 }
 
-const label = (piece) => shownPiece(piece) || "␣";
+/** A piece for people: a space is `␣`; of a character of several pieces, all but the first are `·`. */
+const label = (piece) => shownPiece(piece) || (piece ? "␣" : "·");
 
-function cell([best, ...others], piece) {
+function cell([best, ...others]) {
   const title = others.map(({ token, probability }) => `${label(token)} ${percent(probability)}`).join(", ");
-  return el("td", { class: best.token === piece ? "right" : null, style: `--share:${best.probability}`, title: title && `then ${title}` }, label(best.token), " ", el("small", {}, percent(best.probability)));
+  return el("td", { class: best.right ? "right" : null, style: `--share:${best.probability}`, title: title && `then ${title}` }, label(best.token), " ", el("small", {}, percent(best.probability)));
 }

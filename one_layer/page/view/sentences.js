@@ -2,9 +2,9 @@
 
 // White space behind the end of a sentence and before the beginning of another one; Chinese and Japanese write none.
 const BETWEEN =
-  /((?<=[.!?…؟۔।॥]["'”’»)\]]*)\s+(?=["'“„«‚(\[¿¡]*[\p{Lu}\p{Lt}\p{Lo}\p{N}])|(?<=[。！？]["'”’»』）)\]]*)\s*(?=[^\s"'”’»」』）)\]。！？]))/u;
+  /((?<=[.!?…؟۔।॥]["'”’»)\]]*)\s+(?=["'“„«‚(\[¿¡]*[\p{Lu}\p{Lt}\p{Lo}\p{N}])|(?<=[。！？])\s*(?=[^\s"'”’»」』）)\]。！？.!?…]))/u;
 // A dot behind one of these ends no sentence: titles, single letters, ordinals as in `am 3. Mai`.
-const GOES_ON = /(^|[\s("'“„«])(Mr|Mrs|Ms|Dr|Prof|St|Nr|No|Hr|Fr|vs|bzw|ca|\p{L}|\d{1,2})\.$/u;
+const GOES_ON = /(^|[\s("'“„«])(Mr|Mrs|Ms|Dr|Prof|St|Nr|No|Hr|Fr|vs|bzw|ca|डॉ|श्री|\p{L}|\d{1,2})\.$/u;
 
 /** @param {string} text @returns {{text: string, after: string}[]} parts whose texts and spaces, put together, are the text */
 export function sentencesOf(text) {

@@ -50,7 +50,11 @@ export function showTranslations(model, line, answer) {
     list.replaceChildren(...results.map((result, place) => choice(result, place, results, choose)));
     choose(0);
   };
-  line.watch(newest(output, translate, show));
+  const failed = (error) => {
+    byId("progress").hidden = true;
+    throw error;
+  };
+  line.watch(newest(output, (text) => translate(text).catch(failed), show));
   return sentence;
 }
 
