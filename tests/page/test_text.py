@@ -13,8 +13,8 @@ import pytest
 
 from one_layer.data.text import byte_level, units
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.composed import composed
 from one_layer.data.text.languages import without_inner_spaces
+from one_layer.data.text.marks import composed
 from one_layer.data.text.metaspace import learn
 from one_layer.data.text.moses_tables import moses_tables
 from one_layer.data.text.preprocess import Preprocessing, count_words

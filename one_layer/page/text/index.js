@@ -98,7 +98,7 @@ function filled({ source, target }, { data }) {
   return { whole, decode: (ids) => unit.text(ids) };
 }
 
-// one_layer/data/text/composed.py: composed
+// one_layer/data/text/marks.py: composed
 function composed(line, encode) {
   const given = encode(line), nfc = line.normalize("NFC"), other = nfc === line ? given : encode(nfc);
   const unknown = (ids) => ids.filter((id) => id === UNK).length, fewer = unknown(other) - unknown(given) || other.length - given.length;

@@ -12,7 +12,7 @@ from jaxtyping import Int32
 
 from one_layer.data.corpus import Split
 from one_layer.data.special_tokens import UNK
-from one_layer.data.text.composed import composed
+from one_layer.data.text.marks import composed
 from one_layer.data.tokens import cut_texts
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
@@ -40,7 +40,7 @@ class ClassificationModel(TrainedModel):
         """The label of every text, in order; None for an empty line.
 
         A pair of texts is a tuple, or a line with a tab between them. The preprocessing of the training text is applied to them, and
-        letters with marks may be one character or several (`one_layer.data.text.composed`).
+        letters with marks may be one character or several (`one_layer.data.text.marks`).
         A line of more than `data.max_length` tokens is cut, of two texts the longer one first, and the number of such lines is logged.
 
         Raises: UserError, with the line's number, for a line with too few or too many texts, and for anything but a list of texts.

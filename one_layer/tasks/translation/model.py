@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from one_layer.data.corpus import Split
-from one_layer.data.text.composed import composed
+from one_layer.data.text.marks import composed
 from one_layer.data.tokens import LONGEST, cut
 from one_layer.tasks.model import TrainedModel, Writer
 from one_layer.tasks.translation.engine import Search, opened
@@ -37,7 +37,7 @@ class TranslationModel(TrainedModel):
         """The translations of raw lines, in order, as plain text; an empty line stays empty.
 
         The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations. Letters
-        with marks may be one character or several (`one_layer.data.text.composed`). A line of more than 1024 tokens is cut, and the
+        with marks may be one character or several (`one_layer.data.text.marks`). A line of more than 1024 tokens is cut, and the
         number of such lines is logged.
 
         Raises: UserError for anything but a list of texts.

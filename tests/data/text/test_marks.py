@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from one_layer.data.special_tokens import UNK
-from one_layer.data.text.composed import composed
+from one_layer.data.text.marks import composed
 
 KNOWN, LINE = UNK + 1, "schöne Mädchen"
 APART = unicodedata.normalize("NFD", LINE)
