@@ -165,6 +165,9 @@ def test_lines_and_sentences_are_kept_and_an_address_opens_with_a_text(browser, 
         'document.getElementById("swap").click()'
     )
     assert browser.run(f"return {TITLE}").endswith("English to German.")  # half a translation is not turned round
+    for address, typed in (("100% of 1 + 2 & 3", "100% of 1 + 2 & 3"), ("100%%20of %C3%BC", "100% of ü")):
+        browser.run(f'location.hash = "text={address}"')
+        browser.wait(f'{LINE} === "{typed}"')
     browser.run('location.hash = "text=How are you?"')
     browser.wait(f'{ANSWER} === "Wie geht es dir?"')
 

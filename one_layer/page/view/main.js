@@ -39,10 +39,15 @@ export async function start(worker, tickets, tables) {
 /** What `#text=` in the address asks for; null without it. */
 function textInAddress() {
   const [, text = null] = location.hash.match(/^#text=(.*)$/s) ?? [];
+  return text?.replace(/(?:%[\da-f]{2})+/gi, decoded) ?? null;
+}
+
+/** Encoded characters of an address; a row of bytes that encodes none stays as it is. */
+function decoded(bytes) {
   try {
-    return text && decodeURIComponent(text);
+    return decodeURIComponent(bytes);
   } catch {
-    return text; // it has a % that encodes nothing
+    return bytes;
   }
 }
 
