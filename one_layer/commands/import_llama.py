@@ -18,6 +18,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from one_layer.commands.importing import check_files, main_of, new_folder, read_merges, run_of, write_run
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
@@ -54,7 +56,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
         )
     merges = read_merges(source)
     tokens = (*SPECIALS, *byte_level.pieces(merges))
-    rows = _rows(source, options, tokens, program.EMBEDDING, len(state.get(program.EMBEDDING, ())))
+    rows = _rows(source, options, tokens, program.EMBEDDING, len(np.atleast_1d(state.get(program.EMBEDDING, ()))))
     run = run_of(_stated(options), overrides, _assumed(source, options))
     config = run.model_config(len(tokens), len(tokens))
     if config.weights == "one_layer":
