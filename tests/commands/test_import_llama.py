@@ -133,7 +133,11 @@ def test_the_base_of_the_rotary_positions_counts_before_that_of_the_whole_file(l
             {"model.norm.weight": np.ones(3, np.float32)},
             r"of the wrong shape or type: model\.norm\.weight is \[3\], not \[8\]",
         ),
-        ({}, {"model.embed_tokens.weight": np.ones((), np.float32)}, r"a token has the id \d+, but model\.embed_tokens\S+ has 1 row"),
+        (
+            {},
+            {"model.embed_tokens.weight": np.ones((), np.float32)},
+            r"a token has the id \d+, but model\.embed_tokens\S+ has 1 row",
+        ),
         ({"quantization_config": {"bits": 8}}, {}, r"quantization_config is \{'bits': 8\}, but"),
         (
             {},
