@@ -172,11 +172,15 @@ class DataConfig:
             )
 
     def check_parts(self) -> None:
-        """Raises: UserError for names of parts that the toy language and enwik8 do not have, or that `held_out` does not take."""
+        """Raises: UserError for an empty name, and for parts that the toy language and enwik8 do not have or `held_out` does not take."""
         if self.held_out and not self.parts_held_out:
             raise UserError(
                 f"data.held_out is {self.held_out}, but neither data.valid={self.valid!r} nor data.tests={self.tests!r} is one of its "
                 "parts, which are named valid and test; give these names, or leave data.held_out out"
+            )
+        if "" in self.tests:
+            raise UserError(
+                f"data.tests={list(self.tests)!r:.200} has an empty name; give names with one comma between them, or () for no test set"
             )
         self._check_read(_UNREAD_PARTS)
 

@@ -76,9 +76,9 @@ class ParallelReader:
         return TokenStore.of([cut(ids, self.longest) for ids in side])
 
     def describe_cut(self, config: DataConfig, source: TokenStore, target: TokenStore) -> str:
-        """A phrase for people about the lines of a scored split that were cut; empty if none was."""
+        """A phrase for people about the lines of a scored split that are as long as those that are cut; empty if none is."""
         count = sum(int((side.lengths == self.longest).sum()) for side in (source, target))
-        return f"{count:,} lines have {self.longest:,} tokens: longer ones were cut to that" if count else ""
+        return f"{count:,} lines have {self.longest:,} tokens: if any was longer, it was cut to that" if count else ""
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:
         """The plain target text of a scored split: the lines of the file or, where they were prepared elsewhere, what undoes that.

@@ -213,13 +213,15 @@ class RunFolder(RunPaths):
 
     def _suffix(self, scored: str) -> str:
         """The part of a file's name that says what was scored. It is empty for `best`, which result.json describes. In a folder without a
-        run, it is the engine alone, if there is one. A long one is cut, and its end is a digest."""
+        run, it is the engine alone, if there is one. One that is long, or has folders, is cut, and its end is a digest."""
         if not self.holds_run:
             scored = (re.findall(r"\bengine=\S+$", scored) or ["best"])[0]
         if scored == "best":
             return ""
         name = "-" + re.sub(r"[^\w.]+", "-", scored).strip("-.")
-        return name if len(name.encode()) <= 100 else f"{name[:40]}-{hashlib.sha256(scored.encode()).hexdigest()[:12]}"
+        if len(name.encode()) <= 100 and "/" not in scored:
+            return name
+        return f"{name[:40]}-{hashlib.sha256(scored.encode()).hexdigest()[:12]}"
 
     @_if_it_writes
     def write_result(self, result: dict[str, Any]) -> None:

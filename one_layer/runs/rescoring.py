@@ -38,7 +38,7 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     task = task_named(model.task)
     settings = task_settings(task, config["evaluation"])
     own, now = vars(model.settings), vars(settings)
-    if others := ", ".join(f"{name}={now[name]} and not {own[name]}" for name in now if now[name] != own[name]):
+    if others := ", ".join(f"{name}={now[name]!r} and not {own[name]!r}" for name in now if now[name] != own[name]):
         log.info("the section evaluation is that of the given config: %s", others)
     text = record(DataConfig, "data", {**vars(model.data), **data})
     _check_held_out(model.data, text)

@@ -200,7 +200,7 @@ def read_text(file: TicketFile, config: ModelConfig) -> tuple[TextAssets, set[st
         vocabularies.append(_vocabulary(file, vocabulary, types))
         used.add(vocabulary)
         if codes is not None:
-            fields["codes"] = _text(file, codes)
+            fields["codes"] = _text(file, codes).removeprefix("\ufeff")
             if fields["codes"].count("\n") > _MOST_MERGES:
                 raise damaged(f"{codes} has more than {_MOST_MERGES:,} lines")
             used.add(codes)

@@ -209,7 +209,7 @@ def test_other_merges_than_the_run_s_are_refused(folder):
     [
         ({"train": "none.txt"}, r"none\.txt does not exist"),
         ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
-        ({"tests": ("",)}, r"data\.tests='' has an empty name"),
+        ({"tests": ("",)}, r"data\.tests=\[''\] has an empty name; .* or \(\) for no test set"),
         ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.02"),

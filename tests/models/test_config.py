@@ -32,6 +32,8 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
             {"selection": "sign", "keep": 0.5},
             r"model\.selection='sign' drops no weight: give model\.keep=1 \(it is 0\.5\)",
         ),
+        ({"selection": "signed_threshold", "dynamic_scale": True}, "model.dynamic_scale counts ones"),
+        ({"selection": "sign", "keep": 1.0, "dynamic_scale": True}, "model.dynamic_scale counts ones"),
         ({"keep": 1.5}, "model.keep is 1.5"),
         ({"keep": -0.1}, "model.keep is -0.1"),
         ({"keep": float("nan")}, "model.keep is nan"),

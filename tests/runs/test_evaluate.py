@@ -89,6 +89,15 @@ def test_scores_of_an_engine_have_files_of_their_own_wherever_they_lie(tmp_path,
             assert (folder.path / f"hypotheses-test{name}{end}.txt").read_text().strip() == scored
 
 
+def test_scores_of_texts_in_other_folders_have_files_of_their_own(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.config_file.touch()  # it holds a run
+    places = ("data/x", "data-x", "/data/x")
+    for place in places:
+        folder.write_scores("test", f"best directory={place}", {"place": place})
+    assert {json.loads(file.read_text())["place"] for file in tmp_path.glob("evaluation-*.json")} == {*places}
+
+
 def test_what_an_evaluation_leaves(workdir, corpus):
     scores = evaluate(restore_run(workdir, "last"), "test", RunFolder(workdir))["test"]
     assert json.loads((workdir / "evaluation-test-last.json").read_text("utf-8")) == scores

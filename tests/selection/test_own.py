@@ -51,6 +51,13 @@ class UnknownStore(TwoOfFour):
     stored_as = "bits"
 
 
+class Signs(Supermask):
+    values = (-1, 1)
+
+    def select(self, scores):
+        return np.where(np.asarray(scores) < 0, -1, 1).astype(np.int8)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own") / "run"
@@ -90,13 +97,17 @@ def test_without_a_way_to_store_its_bits_a_run_ends_without_a_ticket(tmp_path, c
         ),
         (f"{__name__}:Raises", "it cannot make a mask of scores .*ValueError: cannot reshape"),
         (f"{__name__}:WrongType", "its `select` makes bool"),
+        (
+            f"{__name__}:Signs",
+            "model.dynamic_scale counts ones, and masks of model.selection='[^']*:Signs' have -1 too",
+        ),
         (f"{__name__}:UnknownStore", "its stored_as is 'bits'; give one of magnitude"),
         ("biggest", "known are magnitude, .*, and module:Class for one's own"),
     ],
 )
 def test_what_is_no_selection_is_refused_with_the_reason(selection, problem):
     with pytest.raises(UserError, match=problem):
-        resolve(tiny.config({"model.selection": selection}))
+        resolve(tiny.config({"model.selection": selection, "model.dynamic_scale": True}))
 
 
 def test_bits_of_other_values_are_not_stored_as_what_they_are_not():

@@ -172,6 +172,10 @@ def test_pieces_that_hold_their_spaces_are_read_and_need_every_byte():
     metadata, tensors = write_text(assets)
     config = CONFIG.replace(source_vocab=263, target_vocab=263)
     assert read_text(file_of(metadata, tensors), config)[0] == assets
+    marked = {
+        name: np.concatenate([np.frombuffer("\ufeff".encode(), np.uint8), text]) for name, text in tensors.items()
+    }
+    assert read_text(file_of(metadata, marked), config)[0] == assets, "a byte order mark is left out"
     for name, text, message in (
         ("vocabulary", whole.text.replace("<0x41>", "A"), "lacks a token of the bytes <0x00> to <0xFF>"),
         ("codes", "ab c\n", "'ab' is neither a character nor the result of any merge"),

@@ -59,4 +59,4 @@ class PlainParts:
     def _existing(self, name: str, path: Path) -> Path:
         if name == self._config.train:
             return existing_file(path)
-        return existing_part(path, name, "makes the last 10 % of the training text the parts valid and test")
+        return existing_part(path, name, "makes the last 4 % of the training text the parts valid and test")

@@ -62,13 +62,16 @@ class MaskKeys(ShapeKeys):
             f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5",
         )
         refuse_if(
-            self.selection == "sign" and not (self.keep == 1.0 and not self.dynamic_scale),
-            f"model.selection='sign' drops no weight: give model.keep=1 (it is {self.keep}), and no model.dynamic_scale",
+            self.selection == "sign" and self.keep != 1.0,
+            f"model.selection='sign' drops no weight: give model.keep=1 (it is {self.keep})",
         )
         refuse_if(
-            self.selection == "signed_threshold" and not (self.threshold >= 0.0 and not self.dynamic_scale),
-            f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold}) and no "
-            "model.dynamic_scale, which counts ones",
+            self.selection == "signed_threshold" and not self.threshold >= 0.0,
+            f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold})",
+        )
+        refuse_if(
+            self.dynamic_scale and -1 in self.supermask.values,
+            f"model.dynamic_scale counts ones, and masks of model.selection={self.selection!r:.200} have -1 too: leave it out",
         )
 
 

@@ -124,8 +124,8 @@ class LabelledReader(ParallelReader):
             return ""
         first = ", of two texts the longer one first" if label_set(config).texts == 2 else ""
         return (
-            f"{full:,} of {len(source):,} texts have {config.max_length} tokens, the most that data.max_length allows; longer ones were "
-            f"cut{first}"
+            f"{full:,} of {len(source):,} texts have {config.max_length} tokens, the most that data.max_length allows; if any was "
+            f"longer, it was cut{first}"
         )
 
     def plain_reference(self, config: DataConfig, raw: Pairs, prepared: list[str], target: Preprocessing) -> list[str]:

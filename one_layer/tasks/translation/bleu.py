@@ -130,8 +130,8 @@ def refuse_download(tokenize: str) -> None:
     if not model.exists():
         how = f"""python -c "from sacrebleu.metrics import BLEU; BLEU(tokenize='{tokenize}')\""""
         raise UserError(
-            f"the ticket asks for evaluation.tokenize={tokenize}, for which sacreBLEU downloads a model, and a ticket never starts a "
-            f"download: get it with {how}, or give the ticket's --config and another --config.evaluation.tokenize"
+            f"evaluation.tokenize={tokenize} needs a model that sacreBLEU downloads, and scoring a ticket never starts a download: get it "
+            f"with {how}, or give the ticket's --config and another --config.evaluation.tokenize"
         )
 
 

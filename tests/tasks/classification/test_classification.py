@@ -262,7 +262,10 @@ def test_cut_texts_are_counted_in_every_part(sets):
 
     short, task = data(sets, source="labelled", max_length=6), TASKS["classification"]
     corpus = corpus_of(short)
-    each = "{0} of {0} texts have 6 tokens, the most that data.max_length allows; longer ones were cut, of two texts the longer one first"
+    each = (
+        "{0} of {0} texts have 6 tokens, the most that data.max_length allows; if any was longer, it was cut, of two texts the longer one "
+        "first"
+    )
     assert said(corpus) == [each.format(15), each.format(3), each.format(3)]
     scored = task.scored_corpus(short, corpus, "valid")
     assert said(scored) == [each.format(3)]

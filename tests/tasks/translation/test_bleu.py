@@ -158,7 +158,7 @@ def test_a_ticket_never_starts_a_download(monkeypatch: pytest.MonkeyPatch, tmp_p
     for file_bytes in (100, None):
         monkeypatch.setattr(TranslationModel, "file_bytes", file_bytes)
         refused = pytest.raises(
-            UserError, match=f"evaluation.tokenize={tokenize}, for which sacreBLEU downloads a model"
+            UserError, match=f"evaluation.tokenize={tokenize} needs a model that sacreBLEU downloads"
         )
         with refused if loads and file_bytes else pytest.raises(AttributeError):  # the fake model cannot search
             model.score(Split(), "test")
