@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.commands.importing import check_files, main_of, new_folder, read_merges, run_of, write_run
+from one_layer.commands.importing import check_files, check_text, main_of, new_folder, read_merges, run_of, write_run
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
@@ -66,9 +66,11 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
         )
     vocabulary, steps = Vocabulary(tokens), Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
     variables = program.convert(state, config, rows, options.key_heads)
-    write_run(run, TextAssets(vocabulary, vocabulary, steps, steps), variables, folder)
+    assets = TextAssets(vocabulary, vocabulary, steps, steps)
+    check_text(run, assets, overrides)
+    write_run(run, assets, variables, folder)
     if absent := [token for token, row in zip(tokens, rows, strict=True) if row is None]:
-        log.info("the rows of %s are zeros: the folder has no such tokens", ", ".join(absent))
+        log.info("the rows of %s are the mean of the others: the folder has no such tokens", ", ".join(absent))
     log.info("%s holds the %s of %s", workdir, "GPT-2" if is_gpt2 else "Llama", source)
 
 
@@ -95,11 +97,8 @@ def _assumed(source: Path, options: Options) -> dict[str, Any]:
 def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, count: int) -> list[int | None]:
     """The row of the embedding for each token; None for special tokens that the folder lacks."""
     ids = read_ids(source / "vocab.json")
+    byte_level.check_pieces(tokens[len(SPECIALS) :], ids, str(source))
     found = {**{token: ids.get(token) for token in tokens}, SPECIALS[EOS]: options.eos}
-    if wrong := [token for token in tokens[len(SPECIALS) :] if found[token] is None]:
-        raise UserError(
-            f"{source}: merges.txt makes {wrong[0]!r}, which vocab.json lacks; give the files of one tokenizer"
-        )
     if outside := [row for row in found.values() if row is not None and not 0 <= row < count]:
         raise UserError(
             f"{source}: a token has the id {outside[0]:,}, but {table} has {count:,} rows; give the tokenizer and the weights of one model"

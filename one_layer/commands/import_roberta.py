@@ -19,7 +19,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from one_layer.commands.importing import check_files, main_of, new_folder, read_merges, run_of, write_run
+from one_layer.commands.importing import check_files, check_text, main_of, new_folder, read_merges, run_of, write_run
+from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
 from one_layer.data.text.units import MASK
@@ -50,8 +51,7 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     run = _run(source, options, state, overrides)
     assets = _assets(run, source, vocabulary)
     variables, report = convert(state, run.model_config(*map(len, assets.vocabularies)), run.seed)
-    if "data.directory" in overrides:
-        report += run.task.scored_corpus(run.data, assets).report
+    check_text(run, assets, overrides)
     write_run(run, assets, variables, folder)
     for line in report:
         log.info(line)
@@ -147,6 +147,7 @@ def _outputs(state: StateDict) -> int:
 
 def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
     codes = read_merges(source)
+    byte_level.check_pieces(byte_level.pieces(codes), vocabulary.tokens, str(source))
     if run.task.name == "classification":
         labels = Vocabulary(SPECIALS + label_set(run.data).labels)
         steps = run.data.preprocessing(codes, run.data.source_language, pairs=True)

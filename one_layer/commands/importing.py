@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,8 @@ from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
 from one_layer.training.optimizer import optimizer
 from one_layer.training.progress import Progress
+
+log = logging.getLogger(__name__)
 
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")  # of a folder in Hugging Face's format
 
@@ -69,6 +72,13 @@ def run_of(stated: dict[str, Any], overrides: dict[str, Any], assumed: dict[str,
                 f"--config.{name}={overrides[name]!r}, but the checkpoint's model has {stated[name]!r}; leave this option out"
             )
     return resolve(replaced(defaults().to_dict(), {"train.epochs": 1, **assumed, **stated, **overrides}))
+
+
+def check_text(run: RunConfig, assets: TextAssets, overrides: dict[str, Any]) -> None:
+    """Reads the text to score, if the user names one, and logs what it has. Raises: UserError for a text that cannot be read."""
+    if "data.directory" in overrides:
+        for line in run.task.scored_corpus(run.data, assets).report:
+            log.info(line)
 
 
 def write_run(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:

@@ -101,6 +101,10 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
         codes = byte_level.learn(text.lines(), config.bpe_merges)
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
     vocabulary = given or vocabulary_of(codes)
+    if given and codes:
+        byte_level.check_pieces(
+            byte_level.pieces(codes), given.tokens, f"data.bpe_codes and data.vocabulary={config.vocabulary}"
+        )
     if masked and MASK not in vocabulary.tokens:
         if given:
             raise UserError(

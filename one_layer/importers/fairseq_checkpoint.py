@@ -127,9 +127,10 @@ def read_options(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]
 
     Raises: UserError that names every unsupported option, and for tensors that are not those of a Transformer.
     """
-    if "encoder.embed_tokens.weight" not in state or "decoder.embed_tokens.weight" not in state:
+    tables = [state.get(f"{stack}.embed_tokens.weight") for stack in ("encoder", "decoder")]
+    if any(table is None or table.ndim != 2 for table in tables):
         raise UserError(
-            "the checkpoint has no encoder.embed_tokens.weight or no decoder.embed_tokens.weight; give the checkpoint of a fairseq "
+            "the checkpoint has no matrix encoder.embed_tokens.weight or decoder.embed_tokens.weight; give the checkpoint of a fairseq "
             "Transformer for translation, because no other model can be imported"
         )
     _refuse(options)
@@ -162,7 +163,7 @@ def _sizes(state: StateDict) -> dict[str, Any]:
     hidden = state.get("encoder.layers.0.fc1.weight")
     return {
         "d_model": state["encoder.embed_tokens.weight"].shape[-1],
-        "ffn": 1 if hidden is None else len(hidden),
+        "ffn": 1 if hidden is None or hidden.ndim == 0 else len(hidden),
         "encoder_layers": _depth(state, "encoder"),
         "decoder_layers": _depth(state, "decoder"),
         "shared_embedding": all(_equal(state, *pair) for pair in pairs if pair[0] in state),
@@ -185,13 +186,15 @@ def _masked(options: Mapping[str, Any], state: StateDict) -> dict[str, Any]:
         # The paper's code shares every parameter that is named "weight", and so a norm's scale too.
         "share_norm_scale": sharing == "weights" and _copied(state, "layer_norm.weight"),
     }
-    if options.get("mask_layernorm_type") is not None:
-        found["norm"] = _NORMS[options["mask_layernorm_type"]]
-    if options.get("prune_method") is not None:
-        found["selection"] = SELECTIONS[options["prune_method"]]
-    if options.get("prune_ratio") is not None:
+    if norm := options.get("mask_layernorm_type"):
+        found["norm"] = _NORMS[norm]
+    if method := options.get("prune_method"):
+        found["selection"] = SELECTIONS[method]
+    if (ratio := options.get("prune_ratio")) is not None:
+        if type(ratio) not in (int, float):
+            raise UserError(f"the checkpoint's prune_ratio is {ratio!r:.60}, which is no number; copy the file again")
         beyond = found.get("selection", "magnitude").endswith("threshold")
-        found["threshold" if beyond else "keep"] = float(options["prune_ratio"])
+        found["threshold" if beyond else "keep"] = float(ratio)
     return found
 
 

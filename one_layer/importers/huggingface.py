@@ -106,11 +106,9 @@ def _pieces(unit: Unit, merges: str) -> Any:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
     known = {token: number for number, token in enumerate(unit.vocabulary.tokens)}
-    if missing := [piece for piece in byte_level.pieces(merges) if piece not in known]:
-        raise UserError(
-            f"the vocabulary lacks {missing[0]!r}, which the merges of its BPE make, so that no tokenizer.json says how a text is split; "
-            "export a model whose vocabulary has all pieces"
-        )
+    byte_level.check_pieces(
+        byte_level.pieces(merges), known, "no tokenizer.json says how a text of this model is split"
+    )
     pairs = [(left, right) for _, left, right in byte_level.pairs_of(merges, "the merges")] if merges else []
     made = Tokenizer(models.BPE(known, pairs))
     lines = pre_tokenizers.Split(Regex(r"[^\n]*\n|[^\n]+"), "isolated")

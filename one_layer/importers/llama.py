@@ -118,9 +118,9 @@ def export(config: ModelConfig, variables: Variables) -> Named:
 def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], key_heads: int) -> Variables:
     """The variables of a model whose weights are those of a Llama, float32 NumPy arrays. The scores are the weights themselves.
 
-    So the masks begin as those that keep the largest weights. `rows` has the row of Llama's table for each token here; None is a row of
-    zeros. Heads share keys and values where there are fewer `key_heads`: here each has its own copy. Raises: UserError for parameters that
-    do not fit, or an output projection that is no multiple of the embedding.
+    So the masks begin as those that keep the largest weights. `rows` has the row of Llama's table for each token here, and None for one
+    that it lacks. Heads share keys and values where there are fewer `key_heads`: here each has its own copy. Raises: UserError for
+    parameters that do not fit, or an output projection that is no multiple of the embedding.
     """
     check(config)
     table = (len(state.get(EMBEDDING, ())), config.d_model)
@@ -161,8 +161,12 @@ def _table(state: StateDict, config: ModelConfig, rows: Sequence[int | None]) ->
 
 
 def chosen(table: np.ndarray, rows: Sequence[int | None]) -> Float32[np.ndarray, "rows d"]:
-    """These rows of a table; zeros for None."""
-    return np.stack([np.zeros_like(table[0]) if row is None else table[row] for row in rows])
+    """These rows of a table; for None the mean of the others.
+
+    exp is convex, so a token with the mean of n logits never has more than 1/n of their probability: their nll hardly changes.
+    """
+    mean = table[[row for row in rows if row is not None]].mean(axis=0)
+    return np.stack([mean if row is None else table[row] for row in rows])
 
 
 def another_output(output: str, embedding: str, model: str) -> UserError:

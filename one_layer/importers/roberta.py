@@ -137,7 +137,12 @@ def _labels(options: ConfigJson, task: str) -> tuple[str, ...]:
         raise UserError(
             f"{options.path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
         )
-    return tuple(str(named[str(number)]) for number in range(len(named)))
+    names = tuple(str(named[str(number)]) for number in range(len(named)))
+    if wrong := [name for name in names if not name.isprintable()]:
+        raise UserError(
+            f"{options.path}: id2label names the label {wrong[0]!r:.60}, which cannot be printed; name it otherwise"
+        )
+    return names
 
 
 def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables, list[str]]:
@@ -208,10 +213,12 @@ def _plain(given: StateDict) -> tuple[dict[str, np.ndarray], list[str]]:
             raise UserError(
                 f"{copy} is not the same as {first}, but the output projection of this program's masked language models is their embedding"
             )
-    types, positions = state.pop(_TYPES, None), "embeddings.position_embeddings.weight"
+    types, positions = state.get(_TYPES), "embeddings.position_embeddings.weight"
     report = [f"left out: {', '.join(unused)}, which no head uses"] if unused else []
-    if types is not None and positions in state and types.shape[1:] == state[positions].shape[1:] and len(types):
-        state[positions] = np.asarray(state[positions], np.float32) + np.asarray(types[0], np.float32)
+    rows = state.get(positions)
+    if types is not None and rows is not None and len(types.shape) == 2 and types.shape[1:] == rows.shape[1:]:
+        del state[_TYPES]
+        state[positions] = np.asarray(rows, np.float32) + np.asarray(types[:1], np.float32).sum(axis=0)
         if len(types) > 1:
             report.append(f"left out: {len(types) - 1} of {len(types)} types of tokens; all tokens have type 0")
     return state, report

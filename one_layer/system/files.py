@@ -16,9 +16,11 @@ from typing import Any, BinaryIO
 
 from one_layer.system.errors import UserError
 
-_UNFINISHED = ".unfinished"  # the end of the names that `replacing` gives to temporary files
+UNFINISHED = (
+    ".unfinished"  # the end of the names of temporary files and folders: that of a process that was killed is removed
+)
 _HOME = re.compile(r"~[^/=\s]*/")
-_TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}")
+_TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(UNFINISHED)}")
 
 
 def at_home(word: str) -> str:
@@ -69,7 +71,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name:.100}.", suffix=_UNFINISHED)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name:.100}.", suffix=UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             lock(file.fileno())
@@ -94,8 +96,8 @@ def new_folder(path: Path, option: str) -> Iterator[Path]:
     name = f".{path.name:.100}."
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(path.parent, re.compile(rf"{re.escape(name)}[a-z0-9_]{{8}}{re.escape(_UNFINISHED)}"))
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=name, suffix=_UNFINISHED))
+        remove_leftovers(path.parent, re.compile(rf"{re.escape(name)}[a-z0-9_]{{8}}{re.escape(UNFINISHED)}"))
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=name, suffix=UNFINISHED))
         handle = os.open(temporary, os.O_RDONLY)
     except OSError as error:
         raise UserError(f"{option}={path} cannot be written ({error.strerror}); give another folder") from None

@@ -39,19 +39,19 @@ def with_width(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
         def estimated(width: int, others: int = others) -> int:
             return ticket_bytes(_with_width(run, width).model_for(corpus.vocabularies)) + others
 
-        place = bisect_right(widths, most, key=estimated) - 1
-        if place < 0:
-            raise UserError(
-                f"train.bytes={most} is too few: the narrowest model (model.d_model={step}) takes about {estimated(step):,}, also for "
-                "pieces and settings; give more bytes, fewer data.bpe_merges, or fewer layers"
-            )
-        if widths[place] == width:
+        best = widths[max(bisect_right(widths, most, key=estimated) - 1, 0)]
+        if best == width:
             break
-        width = widths[place]
+        width = best
     while size > most and width > step:  # two widths whose estimates name each other
         width -= step
         tried = _with_width(run, width)
         size = file_bytes(tried, corpus)
+    if size > most:
+        raise UserError(
+            f"train.bytes={most} is too few: the narrowest model (model.d_model={step}) takes about {size:,}, also for pieces and "
+            "settings; give more bytes, fewer data.bpe_merges, or fewer layers"
+        )
     return tried, [
         f"chosen: model.d_model={tried.model['d_model']} and model.ffn={tried.model['ffn']} (train.bytes={most:,}: the ticket will take "
         f"about {size:,} bytes)"
@@ -72,9 +72,10 @@ def file_bytes(run: RunConfig, corpus: Corpus) -> int:
         training=of_training(run.raw),
     )
     vectors = sum(
-        stored_bytes(model.precisions.of(path[-1], shape), shape)
+        stored_bytes(precision, shape)
         for path, shape in shapes(model).items()
         if path[0] == "params" and path[-1] != "scores" and not is_matrix(path[-1], shape)
+        if (precision := model.precisions.of(path[-1], shape)) != "float32"  # which has no code
     )
     return len(to_bytes(ticket)[0]) + vectors
 

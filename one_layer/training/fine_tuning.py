@@ -177,6 +177,8 @@ def _check_keys(run: RunConfig, source: TrainedModel) -> None:
         for key in STEPS
         if (key != "bpe_kind" or then.codes is not None) and (key != "normalize" or now.tokenize)
     ]
+    if now.streamed and source.data.streamed:
+        pairs.append(("data.unit", now.unit, source.data.unit))
     refuse_others(pairs, f"{run.train.init_from} of train.init_from does not fit")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -42,6 +43,7 @@ def join(coordinator: str, processes: int, process: int) -> None:
             f"process {process} of {processes} did not meet the others at {coordinator} ({str(error).splitlines()[0]:.200}); start all "
             "of them with the same --distributed and --processes, each with a --process of its own"
         ) from None
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # JAX would only note it; while training, `Interruption` takes it
 
 
 def alone() -> bool:

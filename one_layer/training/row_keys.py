@@ -13,6 +13,8 @@ import jax.extend.random
 import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
+from one_layer.system.errors import UserError
+
 _WORDS = 2  # of a key of JAX's own generator, which draws number i of an array from the key and i alone
 _THREEFRY = "threefry2x32"
 
@@ -20,8 +22,11 @@ _THREEFRY = "threefry2x32"
 def of_rows(key: Array, part: Int[Array, ""]) -> Array:
     """The key by which the rows of `part` draw theirs of the numbers that `key` gives all rows. All parts have the same number of rows.
 
-    The first axis of an array must be the rows. A number without axes is the same in all parts.
+    The first axis of an array must be the rows. A number without axes is the same in all parts. Raises: UserError for a key of another
+    generator than JAX's own.
     """
+    if (kind := str(jax.random.key_impl(key))) != _THREEFRY:
+        raise UserError(f"JAX_DEFAULT_PRNG_IMPL={kind} is for one device; leave it out where several share a batch")
     return jax.random.wrap_key_data(_with(jax.random.key_data(key), part.astype(jnp.uint32)), impl=_OF_ROWS)
 
 

@@ -20,6 +20,7 @@ from tqdm import tqdm
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.reader import ParallelReader
 from one_layer.data.text.languages import has_spaces
+from one_layer.data.text.lines import read_lines
 from one_layer.data.training_text import codes_of
 from one_layer.models.sharding import fetch
 from one_layer.runs.digests import digest
@@ -64,7 +65,7 @@ def check_translations(sources: Sequence[str], file: Path, spaces: bool) -> None
 
     `spaces`: words of both languages have spaces between them, and can be counted.
     """
-    lines = file.read_text("utf-8").splitlines()
+    lines = list(read_lines(file))
     empty, different = sum(not line.strip() for line in lines), len(set(lines))
     problems = {
         f"{empty:,} of {len(lines):,} are empty": empty > _MOST_EMPTY * len(lines),

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 import jax
+import jax.numpy as jnp
 
 from one_layer.data.batches import training_iterator
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import MOST_UPDATES, RunConfig, with_values
 from one_layer.system.errors import UserError, counted
+from one_layer.system.files import UNFINISHED
 from one_layer.training import processes
 from one_layer.training.plan import MOST_EVALUATIONS, planned
 from one_layer.training.trainer import Ready, Trainer
@@ -80,8 +82,10 @@ def with_updates(ready: Ready, began: float) -> tuple[RunConfig, list[str]]:
 def _trial(ready: Ready) -> Iterator[Trainer]:
     """A trainer whose folder is thrown away, and whose programs the run finds. What `train.init_from` names changes no speed."""
     endless = with_values(ready.run, {"train.updates": MOST_UPDATES, "train.epochs": 0, "train.init_from": ""})
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=ready.folder.path, prefix=".trial.", suffix=UNFINISHED) as folder:
         trainer = Trainer(ready._replace(run=planned(endless, MEASURED)[0], folder=RunFolder(folder)))
+        # Tables that no seed gives are not there yet; numbers that are not finite would end each update early.
+        trainer.fixed |= {"frozen": jax.tree.map(jnp.nan_to_num, trainer.fixed.get("frozen", {}))}
         with closing(trainer.checkpoints):
             trainer.restore()
             yield trainer

@@ -8,11 +8,12 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.nn import softmax
 from safetensors.numpy import load_file
 
 from configs import lm
 from one_layer.commands import import_llama
-from one_layer.data.special_tokens import EOS, PAD
+from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.models import build
 from one_layer.models.decoding import CausalDecoder
 from one_layer.runs.model_of import with_model_of
@@ -158,6 +159,25 @@ def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, opt
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("shift", [-300.0, 0.0, 300.0])
+def test_a_token_that_a_folder_lacks_is_less_probable_than_the_mean_token(gpt2, tmp_path, shift):
+    """Whatever all logits have in common: those of published GPT-2s are far below 0."""
+    both, scale = np.full(D, 1.0, np.float32), gpt2_tensors()
+    table = scale["wte.weight"] + both
+    folder = gpt2(state={"wte.weight": table, "ln_f.bias": scale["ln_f.bias"] + shift / D * both})
+    model = imported(folder, tmp_path, *DENSE)
+    logits = build(model.config).apply(model.variables, TEXT)
+    chances = np.asarray(softmax(logits.astype(jnp.float32)))[0]
+    lacking = [BOS, PAD, UNK]
+    assert (chances[:, lacking] <= 1 / len(TOKENS) + 1e-6).all()
+
+
+def test_a_text_that_is_not_there_is_told_before_anything_is_written(llama, tmp_path):
+    with pytest.raises(UserError, match=r"nowhere/valid\S* does not exist"):
+        imported(llama(), tmp_path, "--config.data.directory=nowhere")
+    assert not (tmp_path / "run").exists()
+
+
 def test_of_several_ends_of_a_text_the_first_counts(llama, tmp_path):
     end = TOKENS.index(END)
     folder = llama({"eos_token_id": [end, 3]})
@@ -180,7 +200,7 @@ def test_numbers_of_a_type_that_numpy_lacks_are_refused(llama, tmp_path):
 
 def test_files_that_do_not_fit_together(llama, tmp_path):
     folder = llama(tokens=TOKENS[1:])
-    with pytest.raises(UserError, match=r"merges\.txt makes 'Ā', which vocab\.json lacks"):
+    with pytest.raises(UserError, match=r"llama: the merges make 'Ā', which the vocabulary lacks"):
         imported(folder, tmp_path)
     (folder / "vocab.json").unlink()
     with pytest.raises(UserError, match=r"has no vocab\.json; give the folder of a Llama"):

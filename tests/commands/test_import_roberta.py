@@ -232,6 +232,14 @@ def changed(name, array):
             {"tokens": (*TOKENS, "more")},
             rf"vocab\.json has {len(TOKENS) + 1} tokens, the word embeddings .* have {len(TOKENS)} rows",
         ),
+        (
+            {"tokens": tuple("more" if token == "Ġthe" else token for token in TOKENS)},
+            r"the merges make '\S+', which the vocabulary lacks; give the files of one tokenizer",
+        ),
+        (
+            {"state": changed("roberta.embeddings.token_type_embeddings.weight", np.ones((), np.float32))},
+            r"do not fit this model: unknown: embeddings\.token_type_embeddings\.weight",
+        ),
         ({"tokens": (*TOKENS[:-1], "<other>")}, r"vocab\.json has no token <mask>, which masked language models need"),
         (
             {"state": tensors("classifier")},
@@ -261,6 +269,7 @@ def test_folders_that_cannot_be_imported(roberta, command, tmp_path, given, mess
             r"the labels a,b, c of config\.json have commas or colons; give other names",
         ),
         ({"id2label": {"0": "a", "2": "b"}}, r"id2label must have a name for each of the numbers from 0"),
+        ({"id2label": {"0": "\ud800", "1": "b"}}, r"id2label names the label '.ud800', which cannot be printed"),
         (
             {"problem_type": "regression"},
             r"problem_type is 'regression', but a classifier here gives each text exactly one",

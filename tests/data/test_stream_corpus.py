@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -234,6 +235,17 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
     with pytest.raises(UserError, match=message):
         stream_corpus.load(config(folder, **changes))
+
+
+def test_a_vocabulary_has_every_piece_of_its_merges(folder):
+    """One that it lacks would be unknown, and its bytes be counted as one."""
+    merges = plain_merges(folder)
+    (folder / "merges.txt").write_text(merges, "utf-8")
+    ids = {token: number for number, token in enumerate(vocabulary_of(merges).tokens[:-1])}
+    (folder / "vocab.json").write_text(json.dumps(ids), "utf-8")
+    given = {"unit": "bpe", "bpe_kind": "byte-level", "bpe_codes": str(folder / "merges.txt")}
+    with pytest.raises(UserError, match=r"vocab\.json: the merges make '\S+', which the vocabulary lacks"):
+        stream_corpus.load(config(folder, **given, vocabulary=str(folder / "vocab.json")))
 
 
 @pytest.mark.parametrize("piece", [1, 5, 100])

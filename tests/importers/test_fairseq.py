@@ -233,8 +233,27 @@ def test_every_option_of_another_model_is_named():
     assert "no_cross_attention" not in text and "criterion" not in text
 
 
+@pytest.mark.parametrize("ratio", ["x", "", [], {}, True])
+def test_what_masks_keep_must_be_a_number(ratio):
+    with pytest.raises(UserError, match=r"prune_ratio is .*, which is no number"):
+        read_options({**MASKED, "prune_ratio": ratio}, state_of(of("one layer")))
+
+
+@pytest.mark.parametrize("off", [None, "", 0, False, [], {}])
+def test_an_option_of_masks_that_is_off_is_not_there(off):
+    options = {**MASKED, "mask_layernorm_type": off, "prune_method": off}
+    absent = {name: value for name, value in options.items() if value is not off}
+    assert read_options(options, state_of(of("one layer"))) == read_options(absent, state_of(of("one layer")))
+
+
+@pytest.mark.parametrize("name", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"])
+def test_a_table_of_one_number_is_none(name):
+    with pytest.raises(UserError, match=r"no matrix encoder\.embed_tokens\.weight or decoder"):
+        read_options(OPTIONS, {**state_of(of("dense")), name: np.ones((), np.float32)})
+
+
 def test_tensors_of_another_kind_of_model_are_refused():
-    with pytest.raises(UserError, match=r"no encoder\.embed_tokens\.weight"):
+    with pytest.raises(UserError, match=r"no matrix encoder\.embed_tokens\.weight"):
         read_options({}, {"encoder.sentence_encoder.embed_tokens.weight": np.zeros((4, 4), np.float32)})
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,6 +98,41 @@ def test_the_speed_is_measured_with_the_run_s_own_program(tmp_path: Path, caplog
         result = train(tiny.run({"train.minutes": 2.0, "train.epochs": 1}), tmp_path / "run", [])
     assert result["epochs"] == 1 and result["config"]["train"]["updates"] > 20
     assert "chosen: train.updates=" in caplog.text
+
+
+def test_tables_that_no_seed_gives_are_numbers_while_the_speed_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained_corpus: Corpus
+) -> None:
+    """They are not there yet. An update that is not finite is not applied, and takes less time. What a kill leaves behind is removed."""
+    lines = [f"{token}{' 0.5' * 16}\n" for token in trained_corpus.source_vocabulary.tokens]
+    (tmp_path / "vectors.txt").write_text(f"{len(lines)} 16\n{''.join(lines)}", "utf-8")
+    left = []
+
+    def measured(trainer: Trainer, deadline: float) -> Speed:
+        assert all(np.isfinite(array).all() for array in jax.tree.leaves(trainer.fixed)) and trainer.fixed["frozen"]
+        left.append(shutil.copytree(trainer.folder.path, trainer.folder.path.with_name(".trial.abcd1234.unfinished")))
+        return Speed(2.0, 0.0, 0.0)
+
+    monkeypatch.setattr(time_budget, "_speed", measured)
+    tables = {"model.embedding": "frozen", "model.embedding_path": str(tmp_path / "vectors.txt")}
+    train(tiny.run({**tables, "train.minutes": 1.0}), tmp_path / "run", [])
+    with RunFolder(tmp_path / "run").locked():
+        assert left[0].parent == tmp_path / "run" and not left[0].exists()
+
+
+def test_the_narrowest_model_is_tried_whatever_the_first_one_takes(trained_corpus: Corpus) -> None:
+    changes = {"model.weights": "dense", "model.d_model": 256, "model.ffn": 512, "model.heads": 2}
+    narrow = tiny.run({**changes, "model.d_model": 8, "model.ffn": 16})
+    run, _ = with_width(tiny.run({**changes, "train.bytes": file_bytes(narrow, trained_corpus) + 1}), trained_corpus)
+    assert run.model["d_model"] == 8
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_file_of_a_trained_model_is_as_large_as_was_said(tmp_path: Path, precision: str) -> None:
+    run = tiny.run({"model.norm": "affine", "model.bias": True, "model.vector_precision": precision})
+    result = train(run, tmp_path / "run", [])
+    said = file_bytes(run, run.task.corpus(run.data))
+    assert result["bytes"]["ticket_file"] == pytest.approx(said, rel=0.01)
 
 
 @pytest.mark.parametrize("weights", ["one_layer", "dense"])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from one_layer.system.errors import UserError
 from one_layer.training.row_keys import of_rows
 
 KEY = jax.random.key(3)
@@ -26,6 +27,11 @@ def test_the_parts_draw_what_all_rows_draw():
     np.testing.assert_array_equal(np.concatenate([rows for rows, _ in parts]), whole)
     assert {bool(one) for _, one in parts} == {bool(of_all)}, "a number for the whole batch is one in all parts"
     assert len({rows.tobytes() for rows, _ in parts}) == PARTS
+
+
+def test_another_generator_is_refused():
+    with pytest.raises(UserError, match="JAX_DEFAULT_PRNG_IMPL=rbg is for one device"):
+        of_rows(jax.random.key(3, impl="rbg"), jnp.int32(0))
 
 
 @pytest.mark.parametrize("part", [0, 2**17, 2**29 + 3])

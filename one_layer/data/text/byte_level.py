@@ -43,6 +43,15 @@ def pieces(merges: str) -> list[str]:
     return list(dict.fromkeys([*LETTERS.values(), *(left + right for _, left, right in pairs)]))
 
 
+def check_pieces(made: Iterable[str], tokens: Iterable[str], where: str) -> None:
+    """Checks that `tokens` has every piece that merges make: one that it lacks would be unknown. Raises: UserError that begins `where`."""
+    known = frozenset(tokens)
+    if lost := next((piece for piece in made if piece not in known), None):
+        raise UserError(
+            f"{where}: the merges make {lost!r}, which the vocabulary lacks; give the files of one tokenizer"
+        )
+
+
 def numbers(merges: str, lines: Iterable[str]) -> Iterator[list[int]]:
     """The pieces of each line, as their numbers in `pieces(merges)`."""
     tokenizer = _tokenizer(merges)

@@ -159,11 +159,15 @@ def scores(
     with tqdm(desc=title, unit="batch", disable=None, leave=False) as bar:
         nll, targets, right = summed(program, variables, batches, between, bar.update).tolist()
     if not targets:
-        raise UserError(
-            f"no token of {title} is masked, so that there is nothing to score; give a longer text, or a larger data.mask_share"
-        )
+        raise _nothing_masked(title)
     mean = nll / targets
     return {"nll": mean, "perplexity": perplexity(mean), "accuracy": right / targets, "masked": targets}
+
+
+def _nothing_masked(title: str) -> UserError:
+    return UserError(
+        f"no token of {title} is masked, so that there is nothing to score; give a longer text, or a larger data.mask_share"
+    )
 
 
 def _shown(text: str) -> str:
@@ -186,6 +190,15 @@ class MaskedLM(StreamTask):
         super().check(data, model, settings)
         if data.block < 3:
             raise UserError(f"data.block is {data.block}; a masked language model needs at least 3: <s> and two tokens")
+
+    def corpus(self, data: DataConfig, saved: TextAssets | None = None) -> Corpus:
+        corpus = super().corpus(data, saved)
+        chosen = masking(data, corpus.target_vocabulary)
+        for name, split in {"valid": corpus.valid, **corpus.tests}.items():  # before training, which their scores end
+            batches = validation_batches(stream_corpus.stream(split), chosen, 1)
+            if not any((batch["target"] != PAD).any() for batch in batches):
+                raise _nothing_masked(name)
+        return corpus
 
     def selectable(self, data: DataConfig, settings: MaskedSettings) -> tuple[str, ...]:
         return ("nll", "accuracy")

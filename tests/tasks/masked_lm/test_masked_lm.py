@@ -17,6 +17,7 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.runs.evaluate import evaluate
 from one_layer.system.errors import UserError
+from one_layer.tasks import TASKS
 from one_layer.tasks.masked_lm.model import WHITE_AT_END
 from one_layer.training.metrics import read_metrics
 
@@ -52,6 +53,17 @@ def test_a_text_of_which_no_token_is_masked_is_refused(folder, model):
     few = dataclasses.replace(model, data=dataclasses.replace(model.data, mask_share=1e-9))
     with pytest.raises(UserError, match="no token of valid is masked"):
         evaluate(few, "valid", None)
+
+
+@pytest.mark.parametrize("part", ["valid", "test"])
+def test_it_is_refused_before_training(folder, tmp_path, part):
+    """And not at the end, where the scores of the test sets would be missing."""
+    data = dataclasses.replace(folder.read_config().data, store="", directory=str(tmp_path))
+    for name in ("train", "valid", "test"):
+        (tmp_path / name).write_text("a\n" if name == part else "uno due tre gatto cinque\n" * 40, "utf-8")
+    named = dataclasses.replace(data, train="train", valid="valid", tests=("test",), held_out=0.0)
+    with pytest.raises(UserError, match=f"no token of {part} is masked"):
+        TASKS["masked_lm"].corpus(named)
 
 
 def test_its_ticket_is_its_checkpoint(folder, model, tmp_path):
