@@ -19,6 +19,7 @@ from one_layer.runs.evaluate import evaluate
 from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.masked_lm.model import WHITE_AT_END
+from one_layer.training.fine_tuning import source_of
 from one_layer.training.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,12 @@ def test_it_is_refused_before_training(folder, tmp_path, part):
     named = dataclasses.replace(data, train="train", valid="valid", tests=("test",), held_out=0.0)
     with pytest.raises(UserError, match=f"no token of {part} is masked"):
         TASKS["masked_lm"].corpus(named)
+
+
+def test_a_run_that_begins_with_it_reads_the_same_units(folder, run_of):
+    other = {"data.unit": "bytes", "data.bpe_merges": 0, "train.init_from": str(folder.path)}
+    with pytest.raises(UserError, match=r"data\.unit is 'bytes', but it is 'bpe' there; give --config\.data\.unit=bpe"):
+        source_of(run_of(**other))
 
 
 def test_its_ticket_is_its_checkpoint(folder, model, tmp_path):
