@@ -72,8 +72,7 @@ class MaskedLanguageModel(TrainedModel):
         found: list[list[list[Candidate]]] = [[] for _ in lines]
         if not ids:
             return found
-        mask = self.assets.target_vocabulary.tokens.index(MASK)
-        places = [np.flatnonzero(each == mask) for each in ids]
+        places = [np.flatnonzero(each == self._mask) for each in ids]
         most = max(map(len, places))
         for batch in evaluation_batches(ids, None, self.settings.max_tokens, 1):
             rows = [index for index in batch["index"].tolist() if index >= 0]
@@ -103,6 +102,10 @@ class MaskedLanguageModel(TrainedModel):
         return values, {}
 
     @cached_property
+    def _mask(self) -> int:
+        return self.assets.target_vocabulary.tokens.index(MASK)
+
+    @cached_property
     def _unit(self) -> Unit:
         return unit_of(self.data, self.assets)
 
@@ -112,10 +115,9 @@ class MaskedLanguageModel(TrainedModel):
             raise UserError(f"line {number}, {line[:60]!r}, has no {MASK}; put one where a token is wanted")
         if self.data.unit == "bpe":
             parts = [*(WHITE_AT_END.sub("", part) for part in parts[:-1]), parts[-1]]
-        mask = self.assets.target_vocabulary.tokens.index(MASK)
         ids = [BOS]
         for part in parts[:-1]:
-            ids += [*self._unit.ids(part).tolist(), mask]
+            ids += [*self._unit.ids(part).tolist(), self._mask]
         ids += [*self._unit.ids(parts[-1]).tolist(), EOS]
         if len(ids) > self.data.block:
             raise UserError(
@@ -129,8 +131,7 @@ class MaskedLanguageModel(TrainedModel):
         if not np.isfinite(log_p).all():
             raise not_finite("fill masks")
         order = [number for number in np.argsort(-log_p, kind="stable").tolist() if number > UNK]
-        mask = self.assets.target_vocabulary.tokens.index(MASK)
-        best = [number for number in order[: CANDIDATES + 1] if number != mask]
+        best = [number for number in order[: CANDIDATES + 1] if number != self._mask]
         return [Candidate(self._unit.text([number]), float(np.exp(log_p[number]))) for number in best[:CANDIDATES]]
 
 
