@@ -8,8 +8,8 @@ DIR and the text are those of configs/multi30k_small.py. The models are like its
 some are negated. Dropout is 0.1 (`best_wide` and its control: 0.2, `teacher`: 0.3).
 
 `best`, `best_wide` and `small` are signs of one random layer. Each has its controls: `..._dense`, trained in 4 bits, and `..._shared`, one
-trained layer for all depths of a stack, in 4 bits, with norms, biases and gains of each depth (`small_shared` alone is trained). `small` and `teacher`, a
-dense model, learn from tickets/multi30k-en-de-wide.safetensors, the others from runs/teacher.
+trained layer for all depths of a stack, in 4 bits, with norms, biases and gains of each depth (of these, only `small_shared` has been
+trained). `small` and `teacher`, a dense model, learn from tickets/multi30k-en-de-wide.safetensors, the others from runs/teacher.
 
 `best_one_size`, `small_one_size` and `best_wide_one_size` are the controls of trained ±1 weights: all random weights of a matrix have one
 size, and training chooses their signs.

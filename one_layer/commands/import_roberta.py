@@ -16,6 +16,7 @@ classifier's data.labels and data.columns, and model.weights=multi_layer with mo
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from one_layer.tasks.classification.glue import TASKS
 from one_layer.tasks.classification.labels import label_set, spelled
 
 log = logging.getLogger(__name__)
+
+_NO_NAME = re.compile(r"[,:\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # characters that no label may have
 
 
 def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> None:
@@ -126,10 +129,10 @@ def _labels(options: Options, state: StateDict) -> str:
     """`data.labels` for the labels of config.json. Labels without names of their own are numbers in files."""
     default = _nameless(_outputs(state))
     names = tuple(map(spelled, options.labels or default))
-    if any("," in name or ":" in name for name in names):
+    if wrong := [name for name in names if _NO_NAME.search(name)]:
         raise UserError(
-            f"the labels {', '.join(names):.200} of config.json have commas or colons; give other names in the same order, for instance "
-            "--config.data.labels=0:no,1:yes"
+            f"the label {wrong[0]!r:.200} of config.json has a comma, a colon, or what is no letter; give other names in the same order, "
+            "for instance --config.data.labels=0:no,1:yes"
         )
     return ",".join(f"{number}:{name}" for number, name in enumerate(names)) if names == default else ",".join(names)
 
@@ -147,7 +150,7 @@ def _outputs(state: StateDict) -> int:
 
 def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
     codes = read_merges(source)
-    byte_level.check_pieces(byte_level.pieces(codes), vocabulary.tokens, str(source))
+    byte_level.check_pieces(byte_level.pieces(codes)[len(byte_level.LETTERS) :], vocabulary.tokens, str(source))
     if run.task.name == "classification":
         labels = Vocabulary(SPECIALS + label_set(run.data).labels)
         steps = run.data.preprocessing(codes, run.data.source_language, pairs=True)

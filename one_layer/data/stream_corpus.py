@@ -103,7 +103,9 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     vocabulary = given or vocabulary_of(codes)
     if given and codes:
         byte_level.check_pieces(
-            byte_level.pieces(codes), given.tokens, f"data.bpe_codes and data.vocabulary={config.vocabulary}"
+            byte_level.pieces(codes)[len(byte_level.LETTERS) :],
+            given.tokens,
+            f"data.bpe_codes and data.vocabulary={config.vocabulary}",
         )
     if masked and MASK not in vocabulary.tokens:
         if given:

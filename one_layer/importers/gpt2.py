@@ -53,8 +53,8 @@ def read_options(given: ConfigJson) -> Options:
 def convert(state: StateDict, config: ModelConfig, rows: Sequence[int | None], key_heads: int) -> Variables:
     """The variables of a model whose weights are those of a GPT-2, float32 NumPy arrays. The scores are the weights themselves.
 
-    `state` has the names of `GPT2Model`. `rows` has the row of GPT-2's table for each token here; None is a row of zeros. Positions begin
-    at row PAD + 1. All heads have keys and values (`key_heads`). Raises: UserError for parameters that do not fit.
+    `state` has the names of `GPT2Model`. `rows` has the row of GPT-2's table for each token here; None for one that it lacks. Positions
+    begin at row PAD + 1. All heads have keys and values (`key_heads`). Raises: UserError for parameters that do not fit.
     """
     wanted = {each.name: each.shape for each in _entries(config, len(state.get(EMBEDDING, ())))}
     tied = {_OUTPUT: wanted[EMBEDDING]} if _OUTPUT in state else {}

@@ -137,12 +137,7 @@ def _labels(options: ConfigJson, task: str) -> tuple[str, ...]:
         raise UserError(
             f"{options.path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
         )
-    names = tuple(str(named[str(number)]) for number in range(len(named)))
-    if wrong := [name for name in names if not name.isprintable()]:
-        raise UserError(
-            f"{options.path}: id2label names the label {wrong[0]!r:.60}, which cannot be printed; name it otherwise"
-        )
-    return names
+    return tuple(str(named[str(number)]) for number in range(len(named)))
 
 
 def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables, list[str]]:

@@ -213,13 +213,13 @@ class RunFolder(RunPaths):
 
     def _suffix(self, scored: str) -> str:
         """The part of a file's name that says what was scored. It is empty for `best`, which result.json describes. In a folder without a
-        run, it is the engine alone, if there is one. One that is long, or has folders, is cut, and its end is a digest."""
+        run, it is the engine alone, if there is one. One that is long, or may have the name of another, is cut and ends in a digest."""
         if not self.holds_run:
             scored = (re.findall(r"\bengine=\S+$", scored) or ["best"])[0]
         if scored == "best":
             return ""
         name = "-" + re.sub(r"[^\w.]+", "-", scored).strip("-.")
-        if len(name.encode()) <= 100 and "/" not in scored:
+        if len(name.encode()) <= 100 and re.fullmatch(r"[\w.:=-]+( \w+=(?!-)[\w.-]*)*", scored):
             return name
         return f"{name[:40]}-{hashlib.sha256(scored.encode()).hexdigest()[:12]}"
 

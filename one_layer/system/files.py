@@ -16,9 +16,7 @@ from typing import Any, BinaryIO
 
 from one_layer.system.errors import UserError
 
-UNFINISHED = (
-    ".unfinished"  # the end of the names of temporary files and folders: that of a process that was killed is removed
-)
+UNFINISHED = ".unfinished"  # the end of the names of temporary files and folders, which `remove_leftovers` knows
 _HOME = re.compile(r"~[^/=\s]*/")
 _TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(UNFINISHED)}")
 

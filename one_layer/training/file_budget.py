@@ -43,7 +43,10 @@ def with_width(run: RunConfig, corpus: Corpus) -> tuple[RunConfig, list[str]]:
         if best == width:
             break
         width = best
-    while size > most and width > step:  # two widths whose estimates name each other
+    else:  # widths whose estimates name each other
+        tried = _with_width(run, width)
+        size = file_bytes(tried, corpus)
+    while size > most and width > step:
         width -= step
         tried = _with_width(run, width)
         size = file_bytes(tried, corpus)

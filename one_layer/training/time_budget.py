@@ -85,7 +85,8 @@ def _trial(ready: Ready) -> Iterator[Trainer]:
     with TemporaryDirectory(dir=ready.folder.path, prefix=".trial.", suffix=UNFINISHED) as folder:
         trainer = Trainer(ready._replace(run=planned(endless, MEASURED)[0], folder=RunFolder(folder)))
         # Tables that no seed gives are not there yet; numbers that are not finite would end each update early.
-        trainer.fixed |= {"frozen": jax.tree.map(jnp.nan_to_num, trainer.fixed.get("frozen", {}))}
+        if "frozen" in trainer.fixed:
+            trainer.fixed["frozen"] = jax.tree.map(jnp.nan_to_num, trainer.fixed["frozen"])
         with closing(trainer.checkpoints):
             trainer.restore()
             yield trainer

@@ -26,6 +26,7 @@ from tests.page.engine import outcomes, run
 from tests.page.node import evaluate
 from tests.tickets.containers import CONTAINERS
 from tests.tickets.forged import FORGED, forge
+from tests.tickets.forged import text as with_text
 from tests.tiny_tickets import TINY, ticket_of
 
 FORGED_BY_CHANCE = 120
@@ -137,6 +138,17 @@ def test_arrays_and_masks_are_those_of_the_reader(precision, tmp_path):
     masks = {path[:-1] for path in ticket.masks}
     packed = sorted([ticket.masks[*path, kind].ravel().tolist() for kind in ("mask", "sign")] for path in masks)
     assert sorted(each[1:] for each in found["masks"]) == packed
+
+
+def test_a_byte_order_mark_before_codes_is_left_out(tmp_path):
+    """As the reader leaves it out."""
+    codes, good = "#version: 0.2\na b\n", fuzz_tickets.good_ticket()
+    paths = [tmp_path / name for name in ("plain", "marked")]
+    for path, before in zip(paths, ("", "\ufeff"), strict=True):
+        path.write_bytes(forge(good, with_text("target.codes", f"{before}{codes}".encode())))
+        assert tickets.load(path).assets.target_preprocessing.codes == codes
+    script = "return given.paths.map((path) => openTicket(read(path)).assets.target.codes);"
+    assert run(script, paths=[*map(str, paths)]) == [codes, codes]
 
 
 def changed(content: bytes, dice: random.Random) -> bytes:

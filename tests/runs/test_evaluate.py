@@ -92,10 +92,12 @@ def test_scores_of_an_engine_have_files_of_their_own_wherever_they_lie(tmp_path,
 def test_scores_of_texts_in_other_folders_have_files_of_their_own(tmp_path):
     folder = RunFolder(tmp_path)
     folder.config_file.touch()  # it holds a run
-    places = ("data/x", "data-x", "/data/x")
-    for place in places:
-        folder.write_scores("test", f"best directory={place}", {"place": place})
-    assert {json.loads(file.read_text())["place"] for file in tmp_path.glob("evaluation-*.json")} == {*places}
+    settings = [f"directory={place}" for place in ("data/x", "data-x", "/data/x", "data x")]
+    settings += ["length_penalty=-1.0", "length_penalty=1.0", "beam=1", "beam=1 valid=a,b", "beam=1 valid=a-b"]
+    for said in settings:
+        folder.write_scores("test", f"best {said}", {"said": said})
+    assert {json.loads(file.read_text())["said"] for file in tmp_path.glob("evaluation-*.json")} == {*settings}
+    assert (tmp_path / "evaluation-test-best-beam-1.json").exists()
 
 
 def test_what_an_evaluation_leaves(workdir, corpus):

@@ -135,6 +135,14 @@ def test_the_file_of_a_trained_model_is_as_large_as_was_said(tmp_path: Path, pre
     assert result["bytes"]["ticket_file"] == pytest.approx(said, rel=0.01)
 
 
+@pytest.mark.slow
+def test_several_devices_measure_too(tmp_path: Path) -> None:
+    tiny_runs.write_text(tmp_path, "translation")
+    changes = {"train.minutes": 2.0, "train.epochs": 1, "mesh.data": 2}
+    tiny_runs.run(tmp_path, "translation", changes, JAX_NUM_CPU_DEVICES="2")
+    assert RunFolder(tmp_path / "run").read_config().train.minutes == 2.0
+
+
 @pytest.mark.parametrize("weights", ["one_layer", "dense"])
 def test_the_file_fits_and_a_wider_one_would_not(weights: str, trained_corpus: Corpus) -> None:
     budget = 30_000

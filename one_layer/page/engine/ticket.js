@@ -191,7 +191,7 @@ function readText(file, config, { task, data }) {
   for (const [side, types] of [["source", config.source_vocab], ["target", config.target_vocab]]) {
     const fields = sides[side];
     demand(isObject(fields) && Object.hasOwn(fields, "vocabulary"), `its metadata 'text' names no vocabulary of the ${side}`);
-    const vocabulary = textOf(fields.vocabulary), codes = fields.codes == null ? null : textOf(fields.codes);
+    const vocabulary = textOf(fields.vocabulary), codes = fields.codes == null ? null : textOf(fields.codes).replace(/^\ufeff/, "");
     const lines = vocabulary.split("\n"), tokens = lines.length + 3;
     demand(tokens === types && lines.at(-1) === "", `${shown(fields.vocabulary)} has ${tokens} types, special ones included, but its model's table has ${types} rows`);
     if (codes !== null) demand(codes.split("\n").length - 1 <= MOST_MERGES, `${fields.codes} has more than ${MOST_MERGES} lines`);
