@@ -13,16 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from one_layer import tickets
 from one_layer.data.corpus import Corpus
 from one_layer.runs.folder import RunFolder
-from one_layer.runs.settings import MOST_UPDATES
+from one_layer.runs.settings import MOST_UPDATES, of_training
 from one_layer.system.errors import UserError
+from one_layer.tickets.content import to_bytes
 from one_layer.training import time_budget
 from one_layer.training.file_budget import file_bytes, with_width
 from one_layer.training.time_budget import Speed, _speed, updates_for
 from one_layer.training.train import train
 from one_layer.training.trainer import Trainer
 from tests import tiny, tiny_runs
+from tests.tiny_tickets import trained
 
 seconds = st.floats(1e-4, 100)
 
@@ -100,6 +103,7 @@ def test_the_speed_is_measured_with_the_run_s_own_program(tmp_path: Path, caplog
     assert "chosen: train.updates=" in caplog.text
 
 
+@pytest.mark.slow
 def test_tables_that_no_seed_gives_are_numbers_while_the_speed_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained_corpus: Corpus
 ) -> None:
@@ -128,11 +132,12 @@ def test_the_narrowest_model_is_tried_whatever_the_first_one_takes(trained_corpu
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_the_file_of_a_trained_model_is_as_large_as_was_said(tmp_path: Path, precision: str) -> None:
+def test_the_file_of_a_trained_model_is_as_large_as_was_said(trained_corpus: Corpus, precision: str) -> None:
     run = tiny.run({"model.norm": "affine", "model.bias": True, "model.vector_precision": precision})
-    result = train(run, tmp_path / "run", [])
-    said = file_bytes(run, run.task.corpus(run.data))
-    assert result["bytes"]["ticket_file"] == pytest.approx(said, rel=0.01)
+    model = run.model_for(trained_corpus.vocabularies)
+    settings = {"task": run.task, "data": run.data, "evaluation": run.evaluation, "training": of_training(run.raw)}
+    ticket = tickets.make(model, run.seed, trained(model, run.seed), trained_corpus, **settings)
+    assert len(to_bytes(ticket)[0]) == pytest.approx(file_bytes(run, trained_corpus), rel=0.01)
 
 
 @pytest.mark.slow
