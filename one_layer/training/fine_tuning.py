@@ -35,6 +35,7 @@ from one_layer.tasks.model import TrainedModel
 
 Variables = dict[str, Any]
 ArrayPath = tuple[str, ...]
+Arrays = dict[ArrayPath, np.ndarray]
 
 # Keys that decide what taken over arrays compute.
 _SAME = ("block", "d_model", "ffn", "heads", "activation", "norm_position", "norm_epsilon", "positions", "rotary_base")
@@ -106,7 +107,10 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     report = [f"from {run.train.init_from} (update {source.step}): {_listed(taken)}"]
     report += [f"new: {_listed(own.keys() - taken.keys())}"]
     left = theirs.keys() - taken.keys()
-    _check_left(run, model, source, left if same_labels else {path for path in left if "head" not in words(path)})
+    stored = _stored(run)
+    _check_left(
+        run, model, source, left if same_labels else {path for path in left if "head" not in words(path)}, stored
+    )
     if reshaped := sorted(path for path in left & own.keys() if theirs[path].shape != own[path]):
         first = reshaped[0]
         report.append(
@@ -121,7 +125,7 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
         report.append(
             f"data.bpe_merges has no effect: the BPE codes and the vocabularies are those of {run.train.init_from}"
         )
-    fixed = unflatten_dict(_stored(run, model))
+    fixed = unflatten_dict(_placed(stored, model))
     theirs_fixed = fixed.get("frozen", {})
     for name in tables.keys() & theirs_fixed.keys():
         if not np.array_equal(tables[name]["kernel"], theirs_fixed[name]["kernel"]):
@@ -133,10 +137,12 @@ def start(run: RunConfig, model: ModelConfig, corpus: Corpus, source: TrainedMod
     return Start(unflatten_dict(taken), {**fixed, "frozen": {**tables, **theirs_fixed}}, report)
 
 
-def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: Iterable[ArrayPath]) -> None:
+def _check_left(
+    run: RunConfig, model: ModelConfig, source: TrainedModel, left: Iterable[ArrayPath], stored: Arrays
+) -> None:
     """Raises: UserError if matrices that the other run has for a part of `model` would be left behind.
 
-    These are its fixed arrays that no seed gives, its scores, and trained matrices of another shape; of an imported model all matrices.
+    These are its fixed arrays that no seed gives (`stored`), its scores, and trained matrices of another shape; of an imported model all matrices.
     The layers of a dense run may be left for masks: such a run often gives its tables alone.
     """
     here = shapes(model)
@@ -147,8 +153,7 @@ def _check_left(run: RunConfig, model: ModelConfig, source: TrainedModel, left: 
         if (path[-1] == "scores" or (path[-1] == "kernel" and (source.step == 0 or ("params", *path) in here)))
         and path[0] in parts
     ]
-    there, stored = _stored_there(run), _stored(run, model)
-    lost += [path[1:] for path in there if path[1] in parts and path not in stored]
+    lost += [path[1:] for path in stored if path[1] in parts and here.get(path) != stored[path].shape]
     if lost:
         raise UserError(
             f"{_listed(lost)} of {run.train.init_from} would be left behind by train.init_from: {_others(model, source, _FREE)}; give "
@@ -188,7 +193,7 @@ def _check_fixed(run: RunConfig, source: TrainedModel) -> None:
     The tables of `model.embedding_path` are only known with the text; `start` compares their values.
     """
     model = run.model_config(source.config.source_vocab, source.config.target_vocab)
-    stored = _stored(run, model)
+    stored = _placed(_stored(run), model)
     ours, theirs = _fixed(model, run.seed), _fixed(source.config, source.seed)
     here, there = shapes(model), shapes(source.config)
     for module in sorted(ours.keys() & theirs.keys()):
@@ -219,13 +224,14 @@ def _others(model: ModelConfig, source: TrainedModel, free: Collection[str] = ()
     )
 
 
-def _stored(run: RunConfig, model: ModelConfig) -> dict[ArrayPath, np.ndarray]:
-    """The fixed arrays of the other run that no seed gives, as far as `model` has a place for them."""
+def _placed(stored: Arrays, model: ModelConfig) -> Arrays:
+    """Those of the `stored` arrays for which `model` has a place."""
     known = shapes(model)
-    return {path: array for path, array in _stored_there(run).items() if known.get(path) == array.shape}
+    return {path: array for path, array in stored.items() if known.get(path) == array.shape}
 
 
-def _stored_there(run: RunConfig) -> dict[ArrayPath, np.ndarray]:
+def _stored(run: RunConfig) -> Arrays:
+    """The fixed arrays of the other run that no seed gives."""
     arrays = read_frozen(RunFolder(run.train.init_from).frozen_file)
     return {tuple(name.split("/")): array for name, array in arrays.items()}
 
