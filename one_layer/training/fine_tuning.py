@@ -142,8 +142,8 @@ def _check_left(
 ) -> None:
     """Raises: UserError if matrices that the other run has for a part of `model` would be left behind.
 
-    These are its fixed arrays that no seed gives (`stored`), its scores, and trained matrices of another shape; of an imported model all matrices.
-    The layers of a dense run may be left for masks: such a run often gives its tables alone.
+    These are its fixed arrays that no seed gives (`stored`), its scores, and trained matrices of another shape; of an imported model all
+    matrices. The layers of a dense run may be left for masks: such a run often gives its tables alone.
     """
     here = shapes(model)
     parts = {path[1] for path in here}
