@@ -99,7 +99,7 @@ def test_without_a_way_to_store_its_bits_a_run_ends_without_a_ticket(tmp_path, c
         (f"{__name__}:WrongType", "its `select` makes bool"),
         (
             f"{__name__}:Signs",
-            "model.dynamic_scale counts ones, and masks of model.selection='[^']*:Signs' have -1 too",
+            "model.dynamic_scale counts ones, and model.selection='[^']*:Signs' has -1 too",
         ),
         (f"{__name__}:UnknownStore", "its stored_as is 'bits'; give one of magnitude"),
         ("biggest", "known are magnitude, .*, and module:Class for one's own"),

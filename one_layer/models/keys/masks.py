@@ -71,7 +71,7 @@ class MaskKeys(ShapeKeys):
         )
         refuse_if(
             self.dynamic_scale and -1 in self.supermask.values,
-            f"model.dynamic_scale counts ones, and masks of model.selection={self.selection!r:.200} have -1 too: leave the first one out",
+            f"model.dynamic_scale counts ones, and model.selection={self.selection!r:.200} has -1 too: give model.dynamic_scale=False",
         )
 
 
