@@ -182,6 +182,10 @@ class DataConfig:
             raise UserError(
                 f"data.tests={list(self.tests)!r:.200} has an empty name; give names with one comma between them, or () for no test set"
             )
+        if "valid" in self.tests and self.valid != "valid":
+            raise UserError(
+                f"data.tests contains 'valid', but --split=valid is the validation set, data.valid={self.valid!r:.200}; rename the test set"
+            )
         self._check_read(_UNREAD_PARTS)
 
     def _check_read(self, unread: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]) -> None:

@@ -21,7 +21,7 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.units import MASK, Bytes, Pieces, Unit, vocabulary_of
 from one_layer.data.text.vocabulary import Vocabulary, read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
-from one_layer.data.training_text import check_files, codes_of
+from one_layer.data.training_text import check_files, codes_of, given_files
 from one_layer.system.errors import UserError
 
 _OPTIONS = ("source", "train", "unit", "bpe_merges", "held_out")  # what decides the ids of a training text
@@ -79,19 +79,16 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
         return Prepared(assets, Stream(tokens, config.block), TokenStore.of([]), [])
 
     given = None if saved is None else (saved.vocabularies, saved.codes)
-    if saved is not None:
-        check_files(config, saved.vocabularies, saved.codes)
-    prepared = stored(config.store, _options(config, masked), text.files, given, make) if config.store else make()
+    if given is not None:
+        check_files(config, *given)
+    options = _options(config, masked) | given_files(config, *(given or (None, None)))
+    prepared = stored(config.store, options, text.files, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
 
 
 def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
     """Everything but the text itself that decides the ids of the training text."""
-    options: dict[str, Any] = {name: getattr(config, name) for name in _OPTIONS}
-    options |= {"streamed": True, "masked": masked, "codes": codes_of(config, None)}
-    if config.vocabulary:
-        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
-    return options
+    return {"streamed": True, "masked": masked, **{name: getattr(config, name) for name in _OPTIONS}}
 
 
 def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:

@@ -44,7 +44,7 @@ def prepare(
     given = None if vocabularies is None else (vocabularies, codes)
     return stored(
         config.store,
-        _options(config, reader, files),
+        _options(config, reader, files) | given_files(config, vocabularies, codes),
         files,
         given,
         lambda: _from_text(config, reader, source, vocabularies, codes),
@@ -56,8 +56,7 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
     names += ["bpe_kind", "joined_vocabulary", "max_length", "labels", "columns", "delimiter", "held_out"]
     options: dict[str, Any] = {name: getattr(config, name) for name in names}
-    codes = codes_of(config, None)
-    steps = config.tokenize or config.lowercase or codes or config.bpe_kind == METASPACE
+    steps = config.tokenize or config.lowercase or config.bpe_codes or config.bpe_kind == METASPACE
     options["prepared"] |= bool(config.undo and steps)
     if config.source == "tfds":
         options["split"] = config.train  # a slice of a split has the same files as the whole split
@@ -70,12 +69,19 @@ def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> d
         options["parts_held_out"] = [*config.parts_held_out, *by]
     if config.translations:
         options["teacher_mix"] = config.teacher_mix
-    if config.vocabulary:
-        options["vocabulary"] = read_vocabulary_json(config.vocabulary).fingerprint
     languages = config.languages
     rules = [*map(code, languages)] if config.tokenize else []
     tools = [version(tool) for tool in _TOOLS]
-    return {"format": _FORMAT, **options, "languages": languages, "rules": rules, "codes": codes, "tools": tools}
+    return {"format": _FORMAT, **options, "languages": languages, "rules": rules, "tools": tools}
+
+
+def given_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> dict[str, str | None]:
+    """What files besides the text decide its ids: merges and a vocabulary, those of a run (`check_files`) where it goes on without them."""
+    found = {"codes": codes_of(config, codes) if config.bpe_codes else None}
+    if config.vocabulary:
+        given = vocabularies[0] if vocabularies else read_vocabulary_json(config.vocabulary)
+        found["vocabulary"] = given.fingerprint
+    return found
 
 
 def _from_text(

@@ -55,8 +55,8 @@ class Curve:
         return float(np.trapezoid([*y[before], np.interp(until, x, y)], [*x[before], until]))
 
     def mean(self, until: float) -> float:
-        """The area up to `until`, divided by it."""
-        return self.area(until) / until
+        """The area up to `until`, divided by it; the first value where that is 0: an update may take less than a millisecond."""
+        return self.area(until) / until if until else self.y[0]
 
     def best(self) -> float:
         """The best score."""

@@ -41,8 +41,9 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
     if others := ", ".join(f"{name}={now[name]!r} and not {own[name]!r}" for name in now if now[name] != own[name]):
         log.info("the section evaluation is that of the given config: %s", others)
     text = record(DataConfig, "data", {**vars(model.data), **data})
-    _check_held_out(model.data, text)
     task.check(text, model.config, settings)
+    text.check_parts()
+    _check_held_out(model.data, text)
     return dataclasses.replace(model, settings=settings, data=text)
 
 

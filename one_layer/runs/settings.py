@@ -230,10 +230,6 @@ def _check_together(run: RunConfig) -> None:
             "model.keep below 1, layers that are trained, or model.embedding=trained"
         )
     TrainedParts.of(model)
-    if "valid" in run.data.tests and run.data.valid != "valid":
-        raise UserError(
-            f"data.tests contains 'valid', but --split=valid is the validation set, data.valid={run.data.valid!r:.200}; rename the test set"
-        )
     if "train" in run.data.tests:
         raise UserError(
             "data.tests contains 'train', but result.json has the fingerprint of the training text by that name; rename the test set, or "

@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,10 +69,9 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name:.100}.", suffix=UNFINISHED)
+    handle, temporary = _temporary(target)
     try:
         with os.fdopen(handle, "wb") as file:
-            lock(file.fileno())
             yield file
             file.flush()
             os.fchmod(file.fileno(), mode)
@@ -91,16 +90,14 @@ def new_folder(path: Path, option: str) -> Iterator[Path]:
     `option` is what gave the path, for messages. Raises: UserError if something is there already, or if nothing can be written there.
     """
     check_new(path, option)
-    name = f".{path.name:.100}."
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(path.parent, re.compile(rf"{re.escape(name)}[a-z0-9_]{{8}}{re.escape(UNFINISHED)}"))
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=name, suffix=UNFINISHED))
-        handle = os.open(temporary, os.O_RDONLY)
+        begin = re.escape(f".{path.name:.100}.")
+        remove_leftovers(path.parent, re.compile(rf"{begin}[a-z0-9_]{{8}}{re.escape(UNFINISHED)}"))
+        handle, temporary = _temporary(path, folder=True)
     except OSError as error:
         raise UserError(f"{option}={path} cannot be written ({error.strerror}); give another folder") from None
     try:
-        lock(handle)
         os.fchmod(handle, 0o777 & ~_umask())  # mkdtemp gives access only to the owner
         yield temporary
         for file in (*temporary.rglob("*"), temporary):
@@ -115,6 +112,28 @@ def new_folder(path: Path, option: str) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(handle)
     sync(path.parent)
+
+
+def _temporary(target: Path, folder: bool = False) -> tuple[int, Path]:
+    """An open and locked temporary file or folder beside `target`.
+
+    Until it is locked, another process may take it for what a killed one has left, and remove it; then another one is made.
+    """
+    names: dict[str, Any] = {"dir": target.parent, "prefix": f".{target.name:.100}.", "suffix": UNFINISHED}
+    while True:
+        if folder:
+            path = tempfile.mkdtemp(**names)
+            try:
+                handle = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+        else:
+            handle, path = tempfile.mkstemp(**names)
+        with suppress(OSError):  # where there are no locks, nothing is removed
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(path):
+            return handle, Path(path)
+        os.close(handle)
 
 
 def check_new(path: Path, option: str) -> None:

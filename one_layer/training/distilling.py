@@ -68,6 +68,11 @@ def lessons_of(run: RunConfig, corpus: Corpus, folder: RunFolder, teacher: Train
     """
     if Distil.of(run.train) is None or teacher is None:
         return None
+    if teacher.assets.vocabularies != corpus.vocabularies:  # those of train.init_from may be others
+        raise UserError(
+            f"train.distil needs a teacher with the same pieces and labels, and data.teacher={run.data.teacher} has others than this run; "
+            "give another teacher, or leave train.init_from or train.distil out"
+        )
     reader = _Reader(run, teacher)
     key = _key(teacher, corpus)
     if run.data.streamed:

@@ -52,7 +52,7 @@ def taught(run: RunConfig, folder: RunFolder, teacher: TrainedModel | None) -> R
     teacher = dataclasses.replace(teacher, settings=dataclasses.replace(teacher.settings, beam=_BEAM))
     lines = ParallelReader().open(data).lines(data.train)[0]
     place = Path(data.store) if data.store else folder.path
-    file = place / f"teacher-{_key(teacher, lines)}.{data.target_language}"
+    file = place / f"teacher-{_key(teacher, lines, data.is_prepared)}.{data.target_language}"
     if not file.exists():
         _translate(teacher, lines, file, prepared=data.is_prepared)
     check_translations(list(lines), file, spaces=all(map(has_spaces, data.languages)))
@@ -91,7 +91,7 @@ def _check_prepared(run: RunConfig, teacher: TrainedModel) -> None:
         )
 
 
-def _key(teacher: TrainedModel, lines: Iterable[str]) -> str:
+def _key(teacher: TrainedModel, lines: Iterable[str], prepared: bool) -> str:
     """A digest of everything that decides the translations: the teacher's arrays, text assets and search, and the lines."""
     found = hashlib.blake2b(digest(fetch(teacher.variables)).encode(), digest_size=8)
     assets = teacher.assets
@@ -100,7 +100,7 @@ def _key(teacher: TrainedModel, lines: Iterable[str]) -> str:
         (assets.target_preprocessing, assets.target_vocabulary),
     ):
         found.update(json.dumps([steps.to_dict(), vocabulary.fingerprint]).encode())
-    found.update(repr(teacher.settings).encode())
+    found.update(repr(teacher.settings).encode() + b" of tokens" * prepared)
     for line in lines:
         found.update(line.encode() + b"\n")
     return found.hexdigest()

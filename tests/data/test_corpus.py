@@ -212,12 +212,13 @@ def test_text_assets_are_saved_and_read(folder: Path, joined: bool) -> None:
 def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Path, tmp_path: Path) -> None:
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\nn e\n")
-    config = texts(folder, bpe_codes=str(codes))
+    config = texts(folder, bpe_codes=str(codes), store=str(tmp_path / "store"))
     corpus = load(config)
     (tmp_path / "moved").write_text(codes.read_text())
     for path in (tmp_path / "moved", tmp_path / "nowhere"):
         again = load(replace(config, bpe_codes=str(path)), corpus.vocabularies, corpus.codes)
         assert again.fingerprints() == corpus.fingerprints()
+    assert len(list((tmp_path / "store").iterdir())) == 1, "it finds what it has stored"
     codes.write_text("#version: 0.2\nu e\n")
     with pytest.raises(
         UserError, match=r"data.bpe_codes=.*codes is not the file that this run, or the run of train.init_from, began"

@@ -195,7 +195,9 @@ def test_other_merges_than_the_run_s_are_refused(folder):
     chosen = config(folder, unit="bpe", bpe_kind="byte-level", bpe_codes=str(folder / "merges.txt"))
     first = stream_corpus.load(chosen)
     saved = assets_of(first)
-    assert stream_corpus.load(chosen, saved).fingerprints() == first.fingerprints()
+    for path, store in ((chosen.bpe_codes, ""), ("nowhere", ""), ("nowhere", str(folder / "store"))):
+        again = stream_corpus.load(dataclasses.replace(chosen, bpe_codes=path, store=store), saved)
+        assert again.fingerprints() == first.fingerprints()
     lines = plain_merges(folder).splitlines()
     (folder / "merges.txt").write_text("".join(f"{line}\n" for line in lines[:-1]), "utf-8")
     with pytest.raises(

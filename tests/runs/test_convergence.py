@@ -30,6 +30,10 @@ def test_a_score_of_which_less_is_better_holds_its_first_value_before():
     assert (falling.best(), falling.reaches(4.0), falling.reaches(1.0)) == (2.0, 20.0, None)
 
 
+def test_a_curve_that_takes_no_time_has_the_mean_of_its_first_value():
+    assert Curve((0.0,), (8.0,)).mean(0.0) == 8.0
+
+
 def test_nll_selects_where_the_evaluations_lack_the_score():
     lines = [{"step": 1, "train/nll": 2.0}, {"step": 2, "valid/nll": 2.0, "valid/bleu": 0.0}]
     assert [selected_by(lines[:count], "bleu") for count in (0, 1, 2)] == ["bleu"] * 3

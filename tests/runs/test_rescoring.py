@@ -59,6 +59,16 @@ def test_lines_that_were_not_held_out_in_training_are_not_scored(trained, scored
             rescored(model, run.raw, scored)
 
 
+@pytest.mark.parametrize("part", ["data.valid", "data.tests"])
+def test_two_texts_do_not_have_one_name(part):
+    """The test set `valid` would take the place of the validation set."""
+    run = tiny.run({"data.source": "text", "data.directory": "there", "data.valid": "valid", "data.tests": ("test",)})
+    scored = {"data.valid": "dev", "data.tests": ("valid",)}
+    assert rescored(model_of(run), run.raw, {part: scored[part]}).data.valid in ("dev", "valid")
+    with pytest.raises(UserError, match=r"data\.tests contains 'valid', but --split=valid .*data\.valid='dev'; rename"):
+        rescored(model_of(run), run.raw, scored)
+
+
 def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
     """The section `evaluation` of any config may replace the run's, whose data.block decides the largest stride."""
     text = {"data.source": "plain", "data.directory": "there", "data.held_out": 0.1, "data.block": 32}

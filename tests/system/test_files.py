@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.system.errors import UserError
-from one_layer.system.files import at_home, remove_leftovers, replacing, write_atomically
+from one_layer.system.files import at_home, new_folder, remove_leftovers, replacing, write_atomically
 
 
 def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path):
@@ -122,6 +123,26 @@ def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_stays(tm
         assert len(list(tmp_path.iterdir())) == len(others) + 1
     assert {path.name for path in tmp_path.iterdir()} == others | {"config.json"}
     assert (tmp_path / "config.json").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("make", ["mkstemp", "mkdtemp"])
+def test_what_another_process_removes_before_it_is_locked_is_made_again(make, tmp_path, monkeypatch):
+    made, found = getattr(tempfile, make), []
+
+    def removed_at_once(**names):
+        found.append(made(**names))
+        if len(found) == 1:
+            remove_leftovers(tmp_path)
+            assert not list(tmp_path.iterdir())
+        return found[-1]
+
+    monkeypatch.setattr(tempfile, make, removed_at_once)
+    if make == "mkstemp":
+        write_atomically(tmp_path / "file", "x")
+    else:
+        with new_folder(tmp_path / "folder", "--output") as unfinished:
+            (unfinished / "file").write_text("x")
+    assert len(found) == 2 and [path.read_text() for path in tmp_path.rglob("file")] == ["x"]
 
 
 @settings(max_examples=50, deadline=None)

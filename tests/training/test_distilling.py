@@ -168,6 +168,17 @@ def test_a_teacher_of_other_merges_is_refused(tiny_run, tmp_path):
         teacher_of(student(tiny_run, {"data.bpe_codes": str(codes)}), RunFolder(tmp_path))
 
 
+def test_a_teacher_of_other_pieces_than_those_of_init_from_is_refused(tiny_run, tmp_path):
+    """Two runs of equal keys may have learned other pieces."""
+    run, model = student(tiny_run), one_layer.load(tiny_run)
+    corpus = run.task.corpus(run.data, model.assets)
+    other = replace(corpus.source_vocabulary, tokens=(*corpus.source_vocabulary.tokens, "more"), counts=())
+    with pytest.raises(
+        UserError, match=r"the same pieces and labels, and data\.teacher=.* has others .*train\.init_from"
+    ):
+        lessons_of(run, replace(corpus, source_vocabulary=other), RunFolder(tmp_path), model)
+
+
 def test_keys_of_raw_text_do_not_matter_where_the_text_has_its_pieces_already(tiny_run, tmp_path, monkeypatch):
     model = one_layer.load(tiny_run)
     model = replace(model, data=replace(model.data, prepared=True))

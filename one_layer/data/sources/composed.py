@@ -63,13 +63,13 @@ class HeldOut(Source):
             raise UserError(
                 f"data.held_out={self._share} leaves no line for the part {name!r} of {self.train}; give another share"
             )
-        share = f"{100 * self._share:g} % of the lines each become {' and '.join(self._taken)}"
-        self.report.setdefault("held_out", f"{self.train}: {share}, by a hash of the source line")
         return source, target
 
     def lines(self, name: str) -> ManyPairs:
         if name not in (*self._taken, self.train):
             return self._whole.lines(name)
+        share = f"{100 * self._share:g} % of the lines each become {' and '.join(self._taken)}"
+        self.report[f"held_out {self.train}"] = f"{self.train}: {share}, by a hash of the source line"
         part = (*self._taken, self.train).index(name)
         source, target = (Again(partial(self._part, side, part)) for side in self._lines)
         return source, target
@@ -128,8 +128,11 @@ class Several(Source):
         return [file for each in corpora for file in each.files(each.train if name == self.train else name)]
 
     def _having(self, name: str) -> Source:
-        """The first corpus that can read files of this name: a table, or a pair of files. Raises: UserError as the first one does."""
-        for each in self._corpora:
+        """The first corpus that can read files of this name: a table, rather one with the same ending, or a pair of files.
+
+        Raises: UserError as the first one does.
+        """
+        for each in sorted(self._corpora, key=lambda each: Path(each.train).suffix != Path(name).suffix):
             with suppress(MissingPart):
                 each.files(name)
                 return each

@@ -27,7 +27,8 @@ _PACKED = {
     "zstd": (0, b"\x28\xb5\x2f\xfd"),
     "7-Zip": (0, b"7z\xbc\xaf\x27\x1c"),
     "Parquet": (0, b"PAR1"),
-    "a tar archive": (257, b"ustar"),
+    "a tar archive": (257, b"ustar\0"),
+    "a tar archive of GNU": (257, b"ustar  \0"),
 }
 _POINTER = b"version https://git-lfs.github.com/"
 _WIDE = {"UTF-16LE": 1, "UTF-16BE": 0}  # where the zeros of Latin letters lie

@@ -171,6 +171,12 @@ def test_each_corpus_has_its_own_columns(corpora: Path) -> None:
     assert all(source.upper() == target for source, target in found)
 
 
+def test_a_part_is_read_with_the_columns_of_the_corpus_that_has_its_ending(corpora: Path) -> None:
+    (corpora / "dev.csv").write_text("de,en\nX,x\n")
+    source = ParallelReader().open(config(corpora, train="a.tsv,c.csv,b", columns="1,2;en,de;", valid="dev.csv"))
+    assert source.read("dev.csv") == (["x"], ["X"])
+
+
 def test_what_is_held_out_is_in_no_corpus_and_is_not_repeated(corpora: Path) -> None:
     given = config(corpora, mix="1:1", held_out=0.1, valid="valid", tests=("test",))
     source = ParallelReader().open(given)
@@ -181,6 +187,9 @@ def test_what_is_held_out_is_in_no_corpus_and_is_not_repeated(corpora: Path) -> 
         assert not trained & set(lines)
     assert {line[0] for lines in parts_read.values() for line in lines} == {"a", "b"}
     assert len(trained) + sum(map(len, parts_read.values())) == TABLE + FILES
+    assert [line for line in source.report.values() if "% of the lines" in line] == [
+        f"{name}: 10 % of the lines each become valid and test, by a hash of the source line" for name in ("a.tsv", "b")
+    ]
 
 
 def test_files_of_two_corpora_that_were_exchanged_are_refused_although_all_sides_have_as_many_lines(
