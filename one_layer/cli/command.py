@@ -10,6 +10,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from one_layer.cli import config_files
@@ -83,6 +84,13 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
     return int(text)
+
+
+def folder(text: str) -> Path:
+    """Parses an option's value as a folder. Raises: ArgumentTypeError for an empty one, such as that of an unset variable of the shell."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty; give the name of a folder")
+    return Path(text)
 
 
 def ended(command: Callable[[], None]) -> None:

@@ -101,12 +101,12 @@ def _on_valid(result: dict[str, Any]) -> float:
 
 
 def _common(runs: tuple[Record, Record]) -> float | None:
-    """The share of equal bits of all masks. Padding bits are 0 in both, and do not count."""
+    """The share of equal bits of all masks; None for runs of a collection. Padding bits are 0 in both, and do not count."""
     from one_layer import tickets
     from one_layer.models import weights
 
     files = [RunPaths(run.folder).ticket_file for run in runs]
-    if not all(file.is_file() for file in files):
+    if any(run.collected for run in runs) or not all(file.is_file() for file in files):
         return None
     drawn: dict[Any, Any] = {}
     one, other = (tickets.load(file, drawn) for file in files)
@@ -166,7 +166,7 @@ def main(argv: list[str]) -> None:
         from one_layer.commands.compare_two import compare_two  # late: it imports JAX
 
         runs = first[0], second[0]
-        if runs[0].folder.resolve() == runs[1].folder.resolve():
+        if runs[0].place == runs[1].place:
             raise UserError(f"{runs[0].folder} and {runs[1].folder} are the same run; give two runs")
         with _folder(arguments.first, runs[0]) as one, _folder(arguments.second, runs[1]) as other:
             print(compare_two(runs, (one, other), arguments.text, arguments.lines))

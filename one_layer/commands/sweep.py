@@ -16,9 +16,8 @@ import logging
 import shlex
 import time
 from collections import Counter
-from pathlib import Path
 
-from one_layer.cli.command import parser_of, positive
+from one_layer.cli.command import folder, parser_of, positive
 from one_layer.runs.lock import locked
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
@@ -88,7 +87,7 @@ def main(argv: list[str]) -> int:
     parser = parser_of(__doc__)
     parser.add_argument("--config", required=True, help="FILE or FILE:ARGUMENT, for instance configs/toy.py")
     parser.add_argument("--sweep", default="", help="the name of the sweep; without it, the config's default one")
-    parser.add_argument("--workdir", type=Path, required=True, help="the folder for the folders of the runs")
+    parser.add_argument("--workdir", type=folder, required=True, help="the folder for the folders of the runs")
     parser.add_argument("--launcher", choices=["local", "slurm"], default="local", help="where the runs work")
     parser.add_argument("--jobs", type=positive, default=1, help="how many runs work at the same time")
     parser.add_argument("--slurm", action="append", default=[], help="KEY=VALUE for sbatch, for instance partition=gpu")

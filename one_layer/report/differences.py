@@ -44,8 +44,8 @@ def scores(first: Record, second: Record) -> Table:
     found: dict[Scored, dict[str, float]] = {}
     for point in points([first, second]):
         for record, value in zip(point.records, point.values, strict=True):
-            found.setdefault(point.scored, {})[str(record.folder)] = value
-    names = str(first.folder), str(second.folder)
+            found.setdefault(point.scored, {})[record.place] = value
+    names = first.place, second.place
     both = {scored: values for scored, values in found.items() if len(values) == 2}
     rows = [
         [

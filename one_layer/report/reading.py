@@ -56,6 +56,16 @@ class Record:
     address: str = field(default="", compare=False)
 
     @property
+    def collected(self) -> bool:
+        """Whether it was read from a collection."""
+        return self.address != str(self.folder)
+
+    @property
+    def place(self) -> str:
+        """The same for each way that leads to its folder."""
+        return self.address if self.collected else str(self.folder.resolve())
+
+    @property
     def select(self) -> str:
         """The score on the validation text that selects the checkpoints."""
         known = self.result.get("valid", {}).get("select")
@@ -133,7 +143,7 @@ def _once(records: Iterable[Record]) -> Iterator[Record]:
     known: dict[str, Record] = {}
     for record in records:
         result = record.result
-        mark = json.dumps(result, sort_keys=True) if result.get("started") else str(record.folder.resolve())
+        mark = json.dumps(result, sort_keys=True) if result.get("started") else record.place
         other = known.setdefault(mark, record)
         if other is record:
             yield record
@@ -146,16 +156,18 @@ def _in_place(place: Place) -> list[Record]:
     pattern = str(Path(place.pattern))  # as paths are written: without ./ and slashes that mean nothing
     folder = Path(pattern)
     if folder.is_dir():
-        holds = _holds_anything(folder) or (folder / SWEEP_FILE).is_file()
+        holds = RunPaths(folder).is_of_run or (folder / SWEEP_FILE).is_file()
         matched = [folder] if holds else sorted(folder.iterdir())
     else:
         matched = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
     sweeps = {path for path in matched if (path / SWEEP_FILE).is_file()}
-    folders = {path for path in matched if _holds_anything(path)}
-    folders |= {path for sweep in sweeps for path in sweep.iterdir() if _holds_anything(path)}
+    folders = {path for path in matched if RunPaths(path).is_of_run}
+    folders |= {path for sweep in sweeps for path in sweep.iterdir() if RunPaths(path).is_of_run}
     planned = {path: run for sweep in sweeps for path, run in planned_runs(sweep).items()}
     for sweep in {path.parent for path in folders if (path.parent / SWEEP_FILE).is_file()} - sweeps:
-        planned |= {path: run for path, run in planned_runs(sweep).items() if fnmatch(str(path), pattern)}
+        planned |= {
+            path: run for path, run in planned_runs(sweep).items() if path == folder or fnmatch(str(path), pattern)
+        }
     return [_record(path, planned.get(path, {}), place) for path in sorted(folders | planned.keys())]
 
 
@@ -170,11 +182,6 @@ def alike_in_time(records: Iterable[Record]) -> bool:
         for result in [record.result]
     }
     return len(kinds) == 1
-
-
-def _holds_anything(path: Path) -> bool:
-    paths = RunPaths(path)
-    return paths.result_file.is_file() or paths.config_file.is_file()
 
 
 def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:

@@ -10,9 +10,9 @@ from one_layer.report.point import Bench, Point
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import merit
-from one_layer.runs.progress import STOPPED, UNDER_WAY, WAITING, duration
+from one_layer.runs.progress import FINISHED, STOPPED, UNDER_WAY, WAITING, duration
 
-_ORDER = (UNDER_WAY, STOPPED, WAITING)
+_ORDER = (FINISHED, UNDER_WAY, STOPPED, WAITING)  # finished: while its files were read
 
 
 def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping[Bench, Sequence[Point]]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,9 @@ def report(pattern: str, out: Path) -> None:
     ranked = dict(sorted(benches.items(), key=lambda each: -len(each[1])))
     drawn = [(picture, svg(picture.figure, picture.name)) for picture in _pictures(benches)]
     for picture, drawing in drawn:
-        write_atomically(out / f"{picture.name}.svg", standalone(drawing))
-        write_atomically(out / f"{picture.name}.csv", csv_of(picture.points))
-    write_atomically(out / "points.csv", csv_of(found))
+        _write(out / f"{picture.name}.svg", standalone(drawing))
+        _write(out / f"{picture.name}.csv", csv_of(picture.points))
+    _write(out / "points.csv", csv_of(found))
     names = run_names(records, settings_of(records))
     sections = {
         "under_way": [runs.unfinished(records, names)],
@@ -52,13 +53,18 @@ def report(pattern: str, out: Path) -> None:
         **_tables(benches, records),
     }
     shown = {name: [table for table in each if table.rows] for name, each in sections.items()}
-    write_atomically(out / "index.html", page(pattern, records, names, ranked, drawn, shown))
+    _write(out / "index.html", page(pattern, records, names, ranked, drawn, shown))
     _remove_older(out, {picture.name for picture, _ in drawn})
     finished = sum(bool(record.result) for record in records)
     said = counted(finished, "run"), f"{len(records) - finished} not finished", counted(len(drawn), "figure")
     log.info("%s: %s", out / "index.html", ", ".join(said))
     for row in runs.unfinished(records).rows:
         log.info("  ".join(filter(None, row)))
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file in UTF-8, in which the name of a file may be no text."""
+    write_atomically(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _remove_older(out: Path, names: set[str]) -> None:
@@ -124,5 +130,5 @@ def _cells(point: Point) -> dict[str, Any]:
         "bytes_are": ("a file" if point.is_file else "counted") if point.bytes else "",
         "seeds": " ".join(str(record.seed) for record in point.records),
         "values": " ".join(map(repr, point.values)),
-        "folders": " ".join(str(record.folder) for record in point.records),
+        "folders": shlex.join(str(record.folder) for record in point.records),
     }

@@ -117,8 +117,9 @@ def _line(key: str, file: Path) -> bytes:
 def _holding(pattern: str) -> list[Path]:
     """The folders of runs and of sweeps that `pattern` matches; a folder that it names stands for those in it."""
     there = [pattern] if Path(pattern).is_dir() else glob.glob(pattern, recursive=True)
-    every = {path for name in there for path in (Path(name), *(Path(name).rglob("*/") if Path(name).is_dir() else ()))}
-    return sorted(path for path in every if path.is_dir() and _files(path))
+    # Links are followed, as for a report.
+    every = {Path(path) for name in there for path in glob.glob(f"{glob.escape(name)}/**/", recursive=True)}
+    return sorted(path for path in every if RunPaths(path).is_of_run or (path / SWEEP_FILE).is_file())
 
 
 def _files(folder: Path) -> list[Path]:
@@ -126,10 +127,8 @@ def _files(folder: Path) -> list[Path]:
     paths = RunPaths(folder)
     named = [paths.config_file, paths.result_file, paths.metrics_file, paths.identity_file, folder / SWEEP_FILE]
     found = [*(path for path in named if path.is_file()), *sorted(folder.glob("evaluation-*.json"))]
-    if found:
-        found += [path for path in sorted(folder.glob("hypotheses-*.txt")) if not path.stem.endswith(_TOKENIZED)]
-        found += [path for name in TEXT_FILES if (path := folder / name).is_file()]
-    return found
+    found += [path for path in sorted(folder.glob("hypotheses-*.txt")) if not path.stem.endswith(_TOKENIZED)]
+    return [*found, *(path for name in TEXT_FILES if (path := folder / name).is_file())]
 
 
 def _unpack(file: Path, root: Path) -> None:

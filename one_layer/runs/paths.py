@@ -53,6 +53,16 @@ class RunPaths:
         """Whether a run has begun here."""
         return self.config_file.exists()
 
+    @property
+    def is_of_run(self) -> bool:
+        """Whether a report reads this folder. Folders of other programs have a config.json too; a damaged one is for the reader to say."""
+        if self.result_file.is_file() or not self.config_file.is_file():
+            return self.result_file.is_file()
+        try:
+            return "train" in json_object(self.config_file)
+        except (OSError, ValueError):
+            return True
+
 
 def _in_a_name(split: str) -> str:
     """The name of a split as a part of a file's name. A name with folders gets a digest, so that two of them stay apart."""

@@ -21,7 +21,7 @@ _hints = cache(get_type_hints)
 PLACES_OF_TEXT = ("data.directory", "data.bpe_codes", "data.vocabulary", "data.translations")
 # What is logged, stored and given up, and when.
 _WITHOUT_EFFECT = (
-    "data.store",
+    *("data.store", "evaluation.max_tokens", "evaluation.buckets"),
     *(
         f"train.{name}"
         for name in ("log_every", "checkpoint_minutes", "check_memory", "keep_last", "keep_best", "unroll")

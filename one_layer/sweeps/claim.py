@@ -30,7 +30,10 @@ def claim(plan: Plan) -> None:
     for run in plan.runs:
         for before in _began(run, runs):
             _check(run, in_sweep(flatten(before), {plan.workdir, *homes(runs.values())}))
-    record = {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": runs | now}
+    began = {
+        name: run for name, run in runs.items() if (plan.workdir / name).exists()
+    }  # others may have been a mistake
+    record = {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": began | now}
     write_atomically(path, json.dumps(record, indent=1) + "\n")
 
 

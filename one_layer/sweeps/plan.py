@@ -29,7 +29,7 @@ ARGUMENT = "config"  # the key of overrides that stands for the argument of get_
 DIRECTION = "direction"  # another such key: `forth` is the direction of the text, and `back` the other one
 ROOT = Path(__file__).resolve().parents[2]  # the folder that the package lies in
 _PLAIN_NAME = "default"  # of a run that varies nothing
-_LONGEST = 120  # characters of a folder's name
+_LONGEST = 120  # bytes of a folder's name
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,8 @@ def _run(
     if direction := overrides.get(DIRECTION):
         words += (turned := _turned(plain, direction))
         override(plain, turned)
-        name = f"{plain.data.source_language}-{plain.data.target_language}{'' if name == _PLAIN_NAME else ',' + name}"
+        sides = f"{plain.data.source_language}-{plain.data.target_language}"
+        name = _safe(sides if name == _PLAIN_NAME else f"{sides},{name}")
     command = [f"--config={file}:{argument}" if argument else f"--config={file}", f"--workdir={workdir / name}", *words]
     return Run(name, workdir / name, overrides, plain.to_dict(), command)
 
@@ -146,6 +147,12 @@ def _turned(config: ConfigDict, direction: str) -> list[str]:
     data = config.data
     if direction not in ("forth", "back"):
         raise UserError(f"the sweep gives {DIRECTION} the value {direction!r:.100}; it is forth or back")
+    if not (data.source_language and data.target_language) or data.source_language == data.target_language:
+        raise UserError(
+            f"this sweep trains both directions, from data.source_language={data.source_language!r:.100} to "
+            f"data.target_language={data.target_language!r:.100} and back; give two languages, for instance "
+            "--config.data.source_language=de --config.data.target_language=en"
+        )
     if direction == "forth":
         return []
     columns = ";".join(",".join(reversed(group.split(","))) for group in data.columns.split(";"))
@@ -166,10 +173,15 @@ def folder_name(overrides: dict[str, Any], config: dict[str, Any]) -> str:
             continue
         parts.append(f"{_short(key, config)}={value}")
     name = ",".join([*([overrides[ARGUMENT]] if overrides.get(ARGUMENT) else []), *sorted(parts)]) or _PLAIN_NAME
-    safe = re.sub(r"[^\w.+=,-]+", "-", name)
-    if safe == name and len(name) <= _LONGEST:
+    return _safe(name)
+
+
+def _safe(name: str) -> str:
+    """A name that a folder can have; one that had to be changed gets a digest, so that two of them stay apart."""
+    safe = re.sub(r"[^\w.+=,-]+", "-", name).encode()
+    if safe == name.encode() and len(safe) <= _LONGEST:
         return name
-    return f"{safe[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{safe[:_LONGEST].decode('utf-8', 'ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _short(key: str, config: Iterable[str]) -> str:

@@ -38,6 +38,11 @@ _RAISED = "RuntimeError: "
 _AS_OFTEN_AS_NEEDED = 10**6  # times that a job whose time is over is queued again; submitit would do it three times
 _NEW = 60.0  # seconds in which the accounting need not know a job yet
 _SHARED = ("name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node")
+_OWN = {
+    "array_parallelism": "--jobs says how many runs work at the same time",
+    "setup": "the sweep has its own; load modules before the command, whose environment the jobs have",
+    "additional_parameters": "give each option of sbatch by its name",
+}
 
 
 class Command(Checkpointable):
@@ -84,7 +89,7 @@ class SlurmLauncher(Launcher):
                 folder=self._folder, cluster="slurm", slurm_max_num_timeout=_AS_OFTEN_AS_NEEDED
             )
             self._executor.update_parameters(
-                **{"name": workdir.name, **_parameters(options)}, slurm_array_parallelism=parallel
+                **{"name": workdir.absolute().name, **_parameters(options)}, slurm_array_parallelism=parallel
             )
         except (RuntimeError, NameError, ValueError, TypeError, AssertionError) as error:
             raise UserError(f"--launcher=slurm: {' '.join(str(error).split())}") from None
@@ -179,5 +184,13 @@ def _parameters(options: list[str]) -> dict[str, Any]:
             raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
         # Only what reads back as it was written is a number: 00123 may be the name of an account.
         number = re.fullmatch("0|[1-9][0-9]*", value)
-        found[name if name in _SHARED else f"slurm_{name}"] = int(value) if number else value
+        if name in _OWN:
+            raise UserError(f"--slurm={option} cannot be given: {_OWN[name]}")
+        given_value = int(value) if number else value
+        if name in _SHARED:
+            found[name] = given_value
+        elif name in submitit.SlurmExecutor._valid_parameters():
+            found[f"slurm_{name}"] = given_value
+        else:
+            found.setdefault("slurm_additional_parameters", {})[name.replace("_", "-")] = given_value
     return found

@@ -15,6 +15,7 @@ import pytest
 from one_layer import tickets
 from one_layer.commands.compare import Pair, named, table
 from one_layer.commands.compare import compare as compare_runs
+from one_layer.runs.collection import collect
 from one_layer.system.errors import UserError
 from tests import ROOT, tiny_tickets
 
@@ -74,6 +75,11 @@ def test_runs_are_paired_by_name_and_every_mask_bit_counts(folders):
     assert other.scores == other.seconds == [10.0, 20.0] and other.valid == [1.0, 2.0]
     last = table([other, same]).split("\n")[-1].split()
     assert last[:4] == ["all", "2", "apart", "5"] and last[-2:] == ["20", "40"]
+
+
+def test_a_collection_has_no_masks_although_the_folder_that_it_was_made_of_has(folders):
+    collect(f"{folders[0]}/*", Path(f"{folders[0]}.jsonl.zst"))
+    assert {pair.common for pair in compare(Path(f"{folders[0]}.jsonl.zst"), folders[0])} == {None}
 
 
 def test_runs_of_unlike_configs_are_refused_and_devices_do_not_count(tmp_path):

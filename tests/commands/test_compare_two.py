@@ -100,6 +100,9 @@ def test_runs_of_a_collection_are_compared_as_those_of_folders(runs, tmp_path, c
     assert "8 lines, of which the first run has 0 better, the second 2" in text
     alone = said(capsys, file, runs)
     assert [line.split()[0] for line in alone.splitlines()] == ["run", "bad", "good", "all"]
+    at_home = runs.parent / f"{runs.name}.jsonl.zst"  # where the folder beside it has the same name
+    shutil.copy(file, at_home)
+    assert f"first:   {runs}/bad" in said(capsys, f"{at_home}/bad", runs / "bad")
 
 
 def test_runs_that_cannot_be_paired_are_said(runs, tmp_path):

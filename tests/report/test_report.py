@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import re
 import shlex
 import shutil
@@ -16,9 +17,11 @@ from xml.etree import ElementTree
 import pytest
 
 import one_layer.report.writing as writing
+from one_layer.report import reading
 from one_layer.report.areas import areas
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
+from one_layer.report.runs import unfinished
 from one_layer.report.sizes import score_against_bytes
 from one_layer.report.tables import methods
 from one_layer.system.errors import UserError
@@ -188,6 +191,24 @@ def test_keys_that_a_config_lacks_are_left_out_of_the_page(tmp_path):
     assert (
         "2 finished runs" in page and "beam 5" in page and "length penalty" not in page.split("Methods: every run")[1]
     )
+
+
+def test_a_run_may_finish_while_it_is_read(tmp_path, monkeypatch):
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    result = (folder / "result.json").rename(tmp_path / "result.json")
+    read = reading._metrics
+    monkeypatch.setattr(reading, "_metrics", lambda path: shutil.copy(result, folder) and read(path))
+    (record,) = read_runs(str(folder))
+    assert not record.result and unfinished([record]).rows[0][1] == "finished"
+
+
+def test_a_folder_s_name_may_be_no_text(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9 au lait")
+    write_run(folder / "a", {"data.directory": str(folder)}, 30.0)
+    writing.report(str(folder), tmp_path / "report")
+    assert "caf\\udce9 au lait" in (tmp_path / "report" / "index.html").read_text("utf-8")
+    with (tmp_path / "report" / "points.csv").open() as file:
+        assert {row["folders"] for row in csv.DictReader(file)} == {f"'{tmp_path}/caf\\udce9 au lait/a'"}
 
 
 def test_unfinished_runs_alone_still_give_a_page(tmp_path):

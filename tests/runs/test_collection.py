@@ -93,6 +93,17 @@ def test_runs_may_be_named_from_the_folder_that_one_is_in(folders, tmp_path, mon
     assert content == read(Path("whole.jsonl.zst")) and any(name.endswith("plain/result.json") for name in content)
 
 
+def test_linked_runs_are_collected_and_folders_of_other_programs_are_not(folders, tmp_path):
+    """As a report reads them. What Hugging Face writes has a config.json too."""
+    (tmp_path / "linked").symlink_to(folders / "sweep")
+    shutil.copytree(folders / "plain", tmp_path / "own")
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export" / "config.json").write_text('{"model_type": "gpt2"}')
+    for pattern in (tmp_path, f"{tmp_path}/**"):
+        assert collect(str(pattern), tmp_path / f"all{collection.SUFFIX}") == len(RUNS)
+    assert [record.folder.name for record in read_runs(str(tmp_path))] == ["a", "b", "c", "own"]
+
+
 def test_a_collection_may_lie_in_a_folder_with_brackets(collected, tmp_path):
     (tmp_path / "a[1]").mkdir()
     shutil.copy(collected, tmp_path / "a[1]" / f"all{collection.SUFFIX}")

@@ -20,7 +20,7 @@ def get_config(arg="one_layer"):
         "data": {"source": "text", "directory": "text", "seed": 1, "tests": ("test",)},
         "train": {"updates": 10, "epochs": 0, "log_every": 5},
         "optim": {"warmup": config_dict.placeholder(int)},
-        "evaluation": {"beam": 5},
+        "evaluation": {"beam": 5, "max_tokens": 4096},
         "mesh": {},
     })
 

@@ -131,6 +131,15 @@ def test_a_sweep_goes_on_with_what_may_change_in_its_runs(planned, tmp_path):
         assert "--config.data.directory=there --config.evaluation.beam=4" in path.read_text()
 
 
+def test_a_run_that_never_began_leaves_the_sweep_with_its_mistake(planned, tmp_path):
+    plan = planned()
+    claim(plan)
+    mended = dataclasses.replace(plan.runs[0], name="mended", folder=tmp_path / "runs" / "mended")
+    claim(dataclasses.replace(plan, runs=[mended, *plan.runs[1:]]))
+    recorded = json.loads((tmp_path / "runs" / "sweep.json").read_text())["runs"]
+    assert recorded.keys() == {"mended", *(run.name for run in plan.runs[1:])}
+
+
 def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
     """It is not trained or scored again, so its result would not say what the sweep says. Its text may move."""
     assert run(planned()) == 0
@@ -140,6 +149,7 @@ def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
             run(planned("small", f"--config.{key}=4"))
         assert (tmp_path / "runs" / "sweep.json").read_bytes() == before
     assert run(planned("small", "--config.data.directory=there", "--config.train.log_every=7")) == 0
+    assert run(planned("small", "--config.data.directory=there", "--config.evaluation.max_tokens=7")) == 0
     assert starts(tmp_path / "runs") == dict.fromkeys(finished(tmp_path / "runs"), 1)
 
 
@@ -165,6 +175,8 @@ def test_a_file_is_no_folder_for_a_sweep(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is a file; give the name of a folder"):
         sweep.main(["--config=configs/toy.py", "--sweep=figures", f"--workdir={tmp_path / 'file'}"])
+    with pytest.raises(UserError, match="--workdir: it is empty; give the name of a folder"):
+        sweep.main(["--config=configs/toy.py", "--sweep=figures", "--workdir="])
 
 
 def test_only_one_process_runs_a_sweep(planned, tmp_path):

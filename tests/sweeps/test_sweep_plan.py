@@ -65,6 +65,15 @@ def test_both_directions_read_the_same_text_with_its_sides_exchanged(tmp_path):
     assert {**back.config, "data": 0} == {**there.config, "data": 0}
 
 
+@pytest.mark.parametrize("languages", [("", "en"), ("de", ""), ("de", "de")])
+def test_both_directions_need_two_languages(tmp_path, languages):
+    given = [
+        f"--config.data.{side}_language={name}" for side, name in zip(("source", "target"), languages, strict=True)
+    ]
+    with pytest.raises(UserError, match=r"trains both directions, from data\.source_language=.*; give two languages"):
+        plans.make("configs/text.py", "both_ways", given, tmp_path)
+
+
 def test_numbers_of_numpy_and_open_keys_can_be_varied(planned):
     plan = planned("numpy")
     claim(plan)
@@ -98,7 +107,7 @@ def test_names_do_not_depend_on_other_runs_and_can_be_folders():
     assert folder_name({"seed": 1}, config) == "default"
     one, other = (folder_name({"model.embedding_path": path}, config) for path in ("a/b", "a b"))
     assert one != other and not {"/", " "} & set(one + other)
-    assert len(folder_name({"model.embedding_path": 300 * "x"}, config)) < 150
+    assert all(len(folder_name({"data.tests": 110 * letter}, config).encode()) < 150 for letter in "x汉")
 
 
 def test_a_value_out_of_range_is_said_before_anything_starts(tmp_path):

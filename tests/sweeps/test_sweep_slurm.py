@@ -201,8 +201,8 @@ def test_what_sbatch_refuses_is_said_in_one_sentence(plan, tmp_path, monkeypatch
 
 
 def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
-    with pytest.raises(UserError, match="partitoin"):
-        slurm_launcher(tmp_path, monkeypatch, "partitoin=gpu")
+    with pytest.raises(UserError, match="--slurm=setup=x cannot be given: the sweep has its own"):
+        slurm_launcher(tmp_path, monkeypatch, "setup=x")
     with pytest.raises(UserError, match="has no value"):
         slurm_launcher(tmp_path, monkeypatch, "partition")
 
@@ -214,6 +214,8 @@ def test_only_what_reads_back_as_written_is_a_number():
     found = slurm._parameters([f"{name}={value}" for name, value in options.items()])
     numbers = {"gpus_per_node": 2, "mem_gb": 0}
     assert found == {"slurm_account": "00123", "slurm_partition": "\u00b2", "slurm_nodelist": "\u0663"} | numbers
+    others = slurm._parameters(["reservation=x", "ntasks_per_core=1"])  # which submitit does not know, but sbatch
+    assert others == {"slurm_additional_parameters": {"reservation": "x", "ntasks-per-core": 1}}
 
 
 def test_a_dry_run_checks_slurm_s_options_and_leaves_nothing(tmp_path, cluster, capsys):
