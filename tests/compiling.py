@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from functools import cache, partial
+from typing import Any
 
 import jax
 from jax.interpreters import mlir
@@ -17,6 +19,17 @@ def share_contexts() -> None:
     """Lets JAX lower all programs in one MLIR context. By itself it makes a new one for each, in 3.5 ms, and the tests lower thousands."""
     inside = sys.modules[mlir.make_ir_context.__module__]  # JAX has no public way
     inside.make_ir_context = cache(inside.make_ir_context)
+
+
+def equations(program: Any, inside: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """All equations of a program and of the programs in it, with the equations that they are in."""
+    for equation in program.eqns:
+        yield equation, inside
+        for value in equation.params.values():
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                inner = getattr(part, "jaxpr", part)
+                if hasattr(inner, "eqns"):
+                    yield from equations(inner, (*inside, equation))
 
 
 def multiply_in_float32() -> None:

@@ -16,6 +16,7 @@ from one_layer.supermask import kept_count, topk_mask, unpack
 from one_layer.system.errors import UserError
 from tests import golden
 from tests.adversaries import adversaries
+from tests.compiling import equations
 
 SHAPES = [(), (7,), (6, 10), (3, 4, 5), (2, 3, 2, 5)]
 RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -194,17 +195,6 @@ def test_ranking_by_anything_else_is_refused(by):
         topk_mask(np.ones(3, np.float32), 0.5, by=by)
 
 
-def primitives(jaxpr) -> set[str]:
-    """The names of all primitives in `jaxpr` and in the functions that it calls."""
-    found = set()
-    for equation in jaxpr.eqns:
-        found.add(equation.primitive.name)
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")):
-            if hasattr(value, "jaxpr") or hasattr(value, "eqns"):
-                found |= primitives(getattr(value, "jaxpr", value))
-    return found
-
-
 def test_nothing_sorts():
     scores = jnp.ones((6, 10))
     programs = [
@@ -214,7 +204,7 @@ def test_nothing_sorts():
         jax.make_jaxpr(jax.vmap(lambda s: topk_mask(s, 0.5)))(scores[None]),
     ]
     for program in programs:
-        names = primitives(program.jaxpr)
+        names = {each.primitive.name for each, _ in equations(program.jaxpr)}
         assert "while" in names, "the walk did not reach the search"
         assert not [name for name in names if "sort" in name or "top_k" in name]
 

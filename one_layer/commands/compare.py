@@ -19,7 +19,7 @@ import math
 import os
 import shlex
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,12 +124,15 @@ def _common(runs: tuple[Record, Record]) -> float | None:
 def table(pairs: list[Pair]) -> str:
     """A row for each pair, and one for all of them: the mean differences without their signs, the range of `common`, and sums."""
     head = ["run", "score", "score", "validation", "validation", "equal mask bits", "seconds", "seconds"]
-    rows = [[p.name, *_four(p.scores), *_four(p.valid), _percent(p.common), *_whole(p.seconds)] for p in pairs]
+    rows = [
+        [p.name, *map("{:.4g}".format, (*p.scores, *p.valid)), _percent(p.common), *map("{:.0f}".format, p.seconds)]
+        for p in pairs
+    ]
     shares = [pair.common for pair in pairs if pair.common is not None]
     bits = f"{_percent(min(shares))} to {_percent(max(shares))}" if shares else ""
     means = [_apart([pair.scores for pair in pairs]), "", _apart([pair.valid for pair in pairs]), ""]
     sums = map(sum, zip(*(pair.seconds for pair in pairs), strict=True))
-    rows.append([f"all {len(pairs)}", *means, bits, *_whole(sums)])
+    rows.append([f"all {len(pairs)}", *means, bits, *map("{:.0f}".format, sums)])
     return aligned([head, *rows], right=True)
 
 
@@ -137,14 +140,6 @@ def _apart(both: list[list[float]]) -> str:
     """The mean difference without its sign. A run without test sets has no score."""
     known = [abs(one - other) for one, other in both if not math.isnan(one - other)]
     return f"apart {statistics.mean(known):.3g}" if known else ""
-
-
-def _four(values: Iterable[float]) -> list[str]:
-    return [f"{value:.4g}" for value in values]
-
-
-def _whole(values: Iterable[float]) -> list[str]:
-    return [f"{value:.0f}" for value in values]
 
 
 def _percent(share: float | None) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
 from one_layer.cli.overrides import override
-from one_layer.commands.importing import check_text, new_folder, run_of, write_run
+from one_layer.commands.importing import new_folder, run_of, write_run
 from one_layer.data import loading
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.lines import read_lines
@@ -52,8 +52,7 @@ def import_checkpoint(path: Path, dictionaries: tuple[Path, Path], workdir: Path
     variables = fairseq.convert(state, model)
     codes = "".join(f"{line}\n" for line in read_lines(run.data.bpe_codes)) if run.data.bpe_codes else None
     assets = TextAssets(source, target, *loading.PARALLEL.preprocessing(run.data, codes))
-    check_text(run, assets, overrides)
-    write_run(run, assets, variables, folder)
+    write_run(run, assets, variables, folder, overrides)
     log.info("%s holds the %s model of %s", workdir, model.weights, path)
 
 

@@ -14,13 +14,12 @@ which is frozen by default.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from one_layer.commands.importing import check_files, check_text, main_of, new_folder, read_merges, run_of, write_run
+from one_layer.commands.importing import Imported, main_of, read_merges, run_of
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
@@ -32,20 +31,11 @@ from one_layer.importers.llama import Options
 from one_layer.importers.safetensors_files import folder_state
 from one_layer.system.errors import UserError
 
-log = logging.getLogger(__name__)
 
-
-def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> None:
-    """Turns `workdir` into the folder of a run whose weights are those of the Llama or GPT-2 in `source`.
-
-    `overrides` holds config values by dotted names. Everything is checked before anything is written.
-    Raises: UserError for a folder or a value that cannot be imported.
-    """
-    folder = new_folder(workdir)
-    check_files(source, "Llama or a GPT-2")
+def convert(source: Path, overrides: dict[str, Any]) -> Imported:
+    """A run whose weights are those of the Llama or GPT-2 in `source`. Raises: UserError for what cannot be imported."""
     given = ConfigJson(source / "config.json")
-    is_gpt2 = given.get("model_type") == "gpt2"
-    program = gpt2 if is_gpt2 else llama
+    program = gpt2 if given.get("model_type") == "gpt2" else llama
     options = program.read_options(given)
     # GPT2LMHeadModel puts "transformer." before the names of GPT2Model.
     state = {name.removeprefix("transformer."): array for name, array in folder_state(source).items()}
@@ -67,11 +57,9 @@ def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> Non
     vocabulary, steps = Vocabulary(tokens), Preprocessing(run.data.languages[0], codes=merges, bpe_kind="byte-level")
     variables = program.convert(state, config, rows, options.key_heads)
     assets = TextAssets(vocabulary, vocabulary, steps, steps)
-    check_text(run, assets, overrides)
-    write_run(run, assets, variables, folder)
-    if absent := [token for token, row in zip(tokens, rows, strict=True) if row is None]:
-        log.info("the rows of %s are the mean of the others: the folder has no such tokens", ", ".join(absent))
-    log.info("%s holds the %s of %s", workdir, "GPT-2" if is_gpt2 else "Llama", source)
+    absent = ", ".join(token for token, row in zip(tokens, rows, strict=True) if row is None)
+    said = [f"the rows of {absent} are the mean of the others: the folder has no such tokens"] if absent else []
+    return run, assets, variables, said
 
 
 def _stated(options: Options) -> dict[str, Any]:
@@ -108,4 +96,4 @@ def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, c
 
 def main(argv: list[str]) -> None:
     """Runs the command line."""
-    main_of(__doc__, argv, import_folder)
+    main_of(__doc__, argv, "Llama or a GPT-2", convert)

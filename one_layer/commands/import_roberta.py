@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from one_layer.commands.importing import check_files, check_text, main_of, new_folder, read_merges, run_of, write_run
+from one_layer.commands.importing import Imported, main_of, read_merges, run_of
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.preprocess import LABEL, Preprocessing
@@ -40,25 +40,15 @@ log = logging.getLogger(__name__)
 _NO_NAME = re.compile(r"[,:\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # characters that no label may have
 
 
-def import_folder(source: Path, workdir: Path, overrides: dict[str, Any]) -> None:
-    """Turns `workdir` into the folder of a run that ended with the model of `source`.
-
-    `overrides` holds config values by dotted names. Everything is checked before anything is written.
-    Raises: UserError for a folder or a value that cannot be imported.
-    """
-    folder = new_folder(workdir)
-    check_files(source, "RoBERTa")
+def import_folder(source: Path, overrides: dict[str, Any]) -> Imported:
+    """A run that ended with the model of `source`. Raises: UserError for a folder or a value that cannot be imported."""
     options = read_options(ConfigJson(source / "config.json"))
     vocabulary, state = read_vocabulary_json(source / "vocab.json"), folder_state(source)
     vocabulary = _named_rows(source, options, vocabulary, state)
     run = _run(source, options, state, overrides)
     assets = _assets(run, source, vocabulary)
     variables, report = convert(state, run.model_config(*map(len, assets.vocabularies)), run.seed)
-    check_text(run, assets, overrides)
-    write_run(run, assets, variables, folder)
-    for line in report:
-        log.info(line)
-    log.info("%s holds the %s model of %s", workdir, run.task.name, source)
+    return run, assets, variables, report
 
 
 def _named_rows(source: Path, options: Options, vocabulary: Vocabulary, state: StateDict) -> Vocabulary:
@@ -161,4 +151,4 @@ def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
 
 def main(argv: list[str]) -> None:
     """Runs the command line."""
-    main_of(__doc__, argv, import_folder)
+    main_of(__doc__, argv, "RoBERTa", import_folder)

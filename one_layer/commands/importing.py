@@ -27,13 +27,28 @@ log = logging.getLogger(__name__)
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt")  # of a folder in Hugging Face's format
 
 
-def main_of(documentation: str | None, argv: list[str], convert: Callable[[Path, Path, dict[str, Any]], None]) -> None:
-    """Runs the command line of a command that imports such a folder. Raises: UserError for options that are missing."""
+# What a folder becomes: the config of the run, its text assets and variables, and lines for people.
+Imported = tuple[RunConfig, TextAssets, dict[str, Any], list[str]]
+
+
+def main_of(
+    documentation: str | None, argv: list[str], kind: str, convert: Callable[[Path, dict[str, Any]], Imported]
+) -> None:
+    """Runs the command line of a command that imports the folder of a `kind`. Everything is checked before anything is written.
+
+    `convert` takes the folder, and config values by dotted names. Raises: UserError for options that are missing.
+    """
     parser = parser_of(documentation)
     parser.add_argument("--folder", type=Path, required=True, help="the folder, as Hugging Face publishes it")
     parser.add_argument("--workdir", type=Path, required=True, help="the run folder")
     arguments, rest = parser.parse_known_args(argv)
-    convert(arguments.folder, arguments.workdir, override(defaults(), rest))
+    overrides, folder = override(defaults(), rest), new_folder(arguments.workdir)
+    check_files(arguments.folder, kind)
+    run, assets, variables, said = convert(arguments.folder, overrides)
+    write_run(run, assets, variables, folder, overrides)
+    for line in said:
+        log.info(line)
+    log.info("%s holds the %s model of %s", arguments.workdir, run.task.name, arguments.folder)
 
 
 def check_files(source: Path, kind: str) -> None:
@@ -74,15 +89,16 @@ def run_of(stated: dict[str, Any], overrides: dict[str, Any], assumed: dict[str,
     return resolve(replaced(defaults().to_dict(), {"train.epochs": 1, **assumed, **stated, **overrides}))
 
 
-def check_text(run: RunConfig, assets: TextAssets, overrides: dict[str, Any]) -> None:
-    """Reads the text to score, if the user names one, and logs what it has. Raises: UserError for a text that cannot be read."""
+def write_run(
+    run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder, overrides: dict[str, Any]
+) -> None:
+    """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run.
+
+    Before that, reads the text to score, if the user names one, and logs what it has. Raises: UserError for one that cannot be read.
+    """
     if "data.directory" in overrides:
         for line in run.task.scored_corpus(run.data, assets).report:
             log.info(line)
-
-
-def write_run(run: RunConfig, assets: TextAssets, variables: dict[str, Any], folder: RunFolder) -> None:
-    """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run."""
     params = variables["params"]
     folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"}, text={})
     progress = Progress(**folder.identity(assets), evaluated=[0])

@@ -84,11 +84,9 @@ def _entries(workdir: Path, names: list[str]) -> list[Entry]:
     runs = read_object(path).get("runs", {})
     if unknown := [name for name in names if name not in runs]:
         raise UserError(f"{path} has no run {unknown[0]}; it has {', '.join(runs)}")
-    return [
-        Entry(name, resolve(runs[name]["config"]), workdir / name, _overrides(runs[name]["words"])) for name in names
-    ]
-
-
-def _overrides(words: list[str]) -> list[str]:
-    """The overrides that main.py would have noted for these words."""
-    return [word.removeprefix("--") for word in words if not word.startswith("--workdir=")]
+    # As overrides, the words that main.py would have noted.
+    noted = {
+        name: [word.removeprefix("--") for word in runs[name]["words"] if not word.startswith("--workdir=")]
+        for name in names
+    }
+    return [Entry(name, resolve(runs[name]["config"]), workdir / name, noted[name]) for name in names]

@@ -127,8 +127,5 @@ class Convolution(nn.Module):
 
 def empty_state(block: str, batch: int, beams: int, d_model: int, dtype: str) -> dict[str, dict[str, Array]]:
     """The collection `cache` of one decoder layer with the block `ffn`, `gru` or `conv`; it belongs to beams and is reordered with them."""
-    if block == "gru":
-        return {"gru": {"state": jnp.zeros((batch, beams, d_model), dtype)}}
-    if block == "conv":
-        return {"conv": {"state": jnp.zeros((batch, beams, WIDTH - 1, d_model), dtype)}}
-    return {}
+    shapes = {"gru": (d_model,), "conv": (WIDTH - 1, d_model)}
+    return {block: {"state": jnp.zeros((batch, beams, *shapes[block]), dtype)}} if block in shapes else {}

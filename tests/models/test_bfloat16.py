@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ from one_layer.tasks.translation.generate import search
 from one_layer.training.optimizer import OptimConfig, optimizer, pace
 from one_layer.training.step import train_step
 from tests import mostly_slow
+from tests.compiling import equations
 from tests.models.test_layer_strings import KINDS
 
 # No two dimensions are alike, so a shape tells what an array is.
@@ -41,17 +41,6 @@ def config(**changes: Any) -> ModelConfig:
 
 def tokens() -> np.ndarray:
     return np.random.default_rng(0).integers(4, VOCAB, (ROWS, LENGTH)).astype(np.int32)
-
-
-def equations(program: Any, inside: tuple[str, ...] = ()) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """All equations of a program and of the programs in it, with the names of what they are in."""
-    for equation in program.eqns:
-        yield equation, inside
-        for value in equation.params.values():
-            for part in value if isinstance(value, (tuple, list)) else (value,):
-                inner = getattr(part, "jaxpr", part)
-                if hasattr(inner, "eqns"):
-                    yield from equations(inner, (*inside, equation.primitive.name))
 
 
 def products_in_other_types(program: Any) -> list[str]:
@@ -144,7 +133,7 @@ def test_search_multiplies_in_bfloat16_and_casts_no_matrix_in_its_loop(chosen):
 
 def assert_no_matrix_is_cast_in_a_loop(program: Any) -> None:
     casts = [
-        (each.invars[0].aval, inside)
+        (each.invars[0].aval, [outer.primitive.name for outer in inside])
         for each, inside in equations(program.jaxpr)
         if each.primitive.name == "convert_element_type" and each.params["new_dtype"] == jnp.bfloat16
     ]

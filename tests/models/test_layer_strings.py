@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.flops import update_flops
 from one_layer.system.errors import UserError
 from tests import mostly_slow
-from tests.compiling import jit
+from tests.compiling import equations, jit
 from tests.models.test_translation import CLOSE, SOURCE, TARGET, token_by_token
 from tests.tiny_tickets import shaken
 
@@ -234,22 +235,15 @@ def test_the_program_does_not_grow_with_depth():
     assert sizes[1] == sizes[0]
 
 
-def products(jaxpr: Any, times: int = 1) -> int:
+def products(jaxpr: Any) -> int:
     """The operations of all products in a program, with the bodies of scans as often as they run."""
     total = 0
-    for equation in jaxpr.eqns:
+    for equation, inside in equations(jaxpr):
         if equation.primitive.name == "dot_general":
             (contracted, _), _ = equation.params["dimension_numbers"]
-            left = equation.invars[0].aval.shape
-            inner = int(np.prod([left[axis] for axis in contracted]))
-            total += times * 2 * inner * int(np.prod(equation.outvars[0].aval.shape))
-        inside = times * equation.params.get("length", 1) if equation.primitive.name == "scan" else times
-        for value in equation.params.values():
-            for each in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(each, "jaxpr"):
-                    total += products(each.jaxpr, inside)
-                elif hasattr(each, "eqns"):
-                    total += products(each, inside)
+            inner = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+            times = math.prod(each.params["length"] for each in inside if each.primitive.name == "scan")
+            total += times * 2 * inner * math.prod(equation.outvars[0].aval.shape)
     return total
 
 

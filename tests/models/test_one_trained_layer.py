@@ -17,19 +17,9 @@ from one_layer.models.decoding import Decoder
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
 
-SHARED = ModelConfig(
-    11,
-    13,
-    d_model=8,
-    ffn=12,
-    heads=2,
-    encoder_layers=2,
-    decoder_layers=3,
-    weights="dense",
-    sharing="weights",
-    gains="columns",
-)
-APART = SHARED.replace(sharing="none", gains="none")
+SIZES = {"d_model": 8, "ffn": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 3}
+APART = ModelConfig(11, 13, **SIZES, weights="dense")
+SHARED = APART.replace(sharing="weights", gains="columns")
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
 TARGET = np.array([[2, 5, 6, 7, 8], [2, 9, 10, 4, 6]])
 

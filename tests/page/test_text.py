@@ -28,18 +28,9 @@ LINES = 2000
 # What Moses' rules look for, and what lies beside it.
 SIGNS = [
     *"'\"`.,;:!?()[]{}<>&|@#%-–—„“”‘’‚«»…/\\´$€§▁²٣ß😀",
-    "''",
-    "...",
-    "....",
-    "``",
-    "''",
-    " ",
-    "  ",
-    "\t",
-    "\u00a0",
-    "\u3000",
-    "\ufeff",
+    *("''", "...", "....", "``", "''", " ", "  ", "\t", "\u00a0"),
 ]
+SIGNS += ["\u3000", "\ufeff"]
 WORDS = "z.B. Dr. Nr. No. 5 5,300 3.5 1\u00a0000 nº\u00a0 don't it's 's U.S. e.g. a-b @-@ @@ x@@ <unk> </s> &apos; &amp; DOTMULTI"
 SIGNS += WORDS.split(" ")
 SIGNS += ["İ", "ΟΔΟΣ", "한국", "中文", "ก็", "\x85", "\x1c", "\u200b"]

@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
-from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
@@ -209,9 +208,7 @@ class CausalLM(StreamTask):
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
         """Blocks of the text, in an order that depends on the seed and the epoch alone."""
-        return StreamBatches(
-            stream_corpus.stream(corpus.train), max_tokens=data.max_tokens, accumulate=accumulate, seed=seed
-        )
+        return StreamBatches(stream(corpus.train), max_tokens=data.max_tokens, accumulate=accumulate, seed=seed)
 
     def arrays(self, data: DataConfig, length: int) -> dict[str, int]:
         return {"source": length, "target": length}
@@ -219,7 +216,7 @@ class CausalLM(StreamTask):
     def scorer(
         self, model: ModelConfig, data: DataConfig, settings: LanguageModelSettings, assets: TextAssets
     ) -> Scorer:
-        return partial(scores, model, settings, stream_corpus.unit_of(data, assets))
+        return partial(scores, model, settings, unit_of(data, assets))
 
     def line_work(self, model: ModelConfig, settings: LanguageModelSettings, tokens: int) -> Work:
         """The work of reading a prompt and writing on."""

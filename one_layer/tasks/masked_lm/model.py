@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
-from one_layer.data import stream_corpus
 from one_layer.data.batches import Updates, evaluation_batches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
@@ -196,7 +195,7 @@ class MaskedLM(StreamTask):
         corpus = super().corpus(data, saved)
         chosen = masking(data, corpus.target_vocabulary)
         for name, split in {"valid": corpus.valid, **corpus.tests}.items():  # before training, which their scores end
-            batches = validation_batches(stream_corpus.stream(split), chosen, 1)
+            batches = validation_batches(stream(split), chosen, 1)
             if not any((batch["target"] != PAD).any() for batch in batches):
                 raise _nothing_masked(name)
         return corpus
@@ -206,7 +205,7 @@ class MaskedLM(StreamTask):
 
     def batches(self, corpus: Corpus, data: DataConfig, accumulate: int, seed: int) -> Updates:
         """Blocks of the text, whose masks depend on the seed, the epoch and the block alone."""
-        text = stream_corpus.stream(corpus.train)
+        text = stream(corpus.train)
         chosen = masking(data, corpus.target_vocabulary)
         return MaskedBatches(text, chosen, max_tokens=data.max_tokens, accumulate=accumulate, seed=seed)
 
