@@ -4,8 +4,6 @@ Each Markdown file keeps its place in the repository, so that a link works in th
 to are copied. `docs/api.md` is made here: it shows the docstring of each name in ARCHITECTURE's table of public functions.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

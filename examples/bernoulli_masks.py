@@ -7,8 +7,6 @@ drawn evenly from 0 to 1. The gradient of the mask passes straight to p. The tes
 whose probability is above a half.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import optax

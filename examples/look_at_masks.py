@@ -3,8 +3,6 @@
 .venv/bin/python -m examples.look_at_masks
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path

@@ -11,8 +11,6 @@ Whole runs take it too, with tickets, pages and reports:
 .venv/bin/python main.py --config=configs/toy.py --workdir=runs/two_of_four --config.model.selection=examples.own_selection:TwoOfFour
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -5,8 +5,6 @@
 It learns to translate the built-in language, from a side that looks like German to one that looks like English.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

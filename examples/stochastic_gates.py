@@ -7,8 +7,6 @@ no straight-through rule. The loss has the expected share of gates that are not 
 translated with a mask: each gate whose μ is above a half is open, and all others are closed.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """Runs the command of one_layer that has the name of a script in this folder."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -17,8 +17,6 @@ NAME is one of:
 The two sides of a ratio run alternately, so that a busy machine slows both equally. All times are medians.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -10,8 +10,6 @@ runs of one collection, seed by seed, with its 95 % t-interval. Columns whose ti
 It also draws docs/crossing.svg: the nll of signs less that of dense models of equal bytes, in training.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -5,8 +5,6 @@ Its side `masked` makes masks as Ramanujan et al. (2020) and the paper's code do
 torch.compile (with CUDA graphs on a GPU), products in bfloat16 by autocast, fused attention and a fused Adam.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import sys

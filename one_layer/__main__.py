@@ -9,8 +9,6 @@ python -m one_layer COMMAND --help tells of the commands that are no mode: sweep
 import_roberta, import_llama, prepare_everyday, prepare_iwslt14 and prepare_wmt14.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

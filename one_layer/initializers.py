@@ -7,8 +7,6 @@ An orthogonal matrix needs sums too. The order of a sum of floats depends on the
 below 2^53, which float64 holds exactly in any order. The rest is one float64 operation per element, defined by IEEE 754 to the last bit.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import dataclass

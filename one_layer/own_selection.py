@@ -1,7 +1,5 @@
 """A selection of one's own: `model.selection=module:Class` names a class that extends `one_layer.supermask.Supermask`."""
 
-from __future__ import annotations
-
 import importlib
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """For which kind of device a program is made: the devices that are here, or those that `compiling_for` names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar

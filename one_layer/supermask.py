@@ -4,8 +4,6 @@ The mask M keeps the k entries with the largest |S|. The gradient passes straigh
 arXiv 2109.03939, section 3; Ramanujan et al. 2020).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scores that are hard to select from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Compilation for tests: their models are so small that compiling them is all the work."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Shared fixtures; every jaxtyping annotation of the package is checked at run time while the tests run."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

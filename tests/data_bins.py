@@ -1,7 +1,5 @@
 """Writes fairseq's data-bin folders, byte by byte as the format is defined."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

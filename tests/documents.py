@@ -1,7 +1,5 @@
 """Reads the documents: their blocks, the commands in them, and whether such a command can be given."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

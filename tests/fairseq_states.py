@@ -1,7 +1,5 @@
 """What fairseq's checkpoints of small models have: parameters in which all values differ, and training options."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from one_layer.importers.fairseq import entries

@@ -8,8 +8,6 @@ inspected and used for a line in a process of its own kind, which may raise noth
 memory or time.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Reads the golden arrays, computed with the paper's own code, as this project's variables and configs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -8,8 +8,6 @@ end is compared (metrics without gaps or doubles, scores, result.json, ticket an
 begins.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import signal

@@ -1,7 +1,5 @@
 """The models once more, in float64 NumPy and plain loops, straight from its description."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run depends on its config and its text alone: not on threads, hashes, the locale or the order in which files were made."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

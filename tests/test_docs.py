@@ -1,7 +1,5 @@
 """The documents: each link, path, command line, config key and import in them is one that exists. Nothing is run."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

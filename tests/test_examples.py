@@ -1,7 +1,5 @@
 """The files in examples/ run as they stand, and learn something."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

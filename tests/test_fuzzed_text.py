@@ -1,7 +1,5 @@
 """Hostile text goes through preparation, training, translation and BLEU: as many lines come out as went in."""
 
-from __future__ import annotations
-
 import logging
 import random
 

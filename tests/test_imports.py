@@ -1,7 +1,5 @@
 """Who may import whom: rows of packages, read from the source by ast, so that nothing is imported to check it."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from graphlib import CycleError, TopologicalSorter

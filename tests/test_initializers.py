@@ -1,7 +1,5 @@
 """The random weights are those of the written definition, to the bit, and no change may ever go unnoticed."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 

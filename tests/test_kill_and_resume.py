@@ -1,7 +1,5 @@
 """A run that is killed, whatever it was doing, ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.kill_and_resume import harness

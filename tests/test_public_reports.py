@@ -1,7 +1,5 @@
 """Cases from public bug reports of programs of this kind, as far as no other test has them; docs/reliability.md says what happens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The README's Python lines run as they stand, in a folder where `make demo` has left its ticket; and those on the parts of a model."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

@@ -1,7 +1,5 @@
 """What the program must never do is not in its sources: run code out of files, or build commands as text."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

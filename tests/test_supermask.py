@@ -1,7 +1,5 @@
 """The selection keeps exactly k, the lower index wins a tie, nothing sorts, and the gradient passes straight through."""
 
-from __future__ import annotations
-
 import itertools
 
 import jax

@@ -1,7 +1,5 @@
 """The wheel has everything: the installed package works in any folder, without the repository."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Small data sets written by TFDS itself, as ArrayRecord; needs no TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A second reader of tickets, written from docs/ticket-format.md alone: it shares no code with the package."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """A run small enough for tests: a model of width 16 on a few dozen pairs of the toy language."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Vocabularies, configs and tables small enough for the tests of pre-trained embeddings."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from one_layer.data.text.assets import TextAssets

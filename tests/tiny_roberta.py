@@ -1,7 +1,5 @@
 """A tiny model in RoBERTa's format: its options, its tokens and its tensors."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from one_layer.data.text import byte_level

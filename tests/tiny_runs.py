@@ -1,7 +1,5 @@
 """Runs of main.py on tiny text, in processes of their own or in this one, and what must be equal in two folders of the same run."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Tickets small enough for tests: one of every kind of model, as training could leave it."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

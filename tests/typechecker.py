@@ -4,8 +4,6 @@ A check is made when its function is first called, because a test calls few of t
 name arrays gets a check by jaxtyping, which binds the sizes of a call to their letters, and takes much longer than beartype alone.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import is_dataclass

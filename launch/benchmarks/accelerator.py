@@ -1,7 +1,5 @@
 """Training steps as on an accelerator: weights, precisions and batch sizes side by side, with memory and operations per second."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial

@@ -1,7 +1,5 @@
 """Measures batches from a million memory-mapped pairs against what training needs."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import tempfile

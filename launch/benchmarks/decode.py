@@ -1,7 +1,5 @@
 """Measures beam search with packed masks, with weights that are masked beforehand, and with a dense model."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -5,8 +5,6 @@ lines of JSON: it reads the task, answers with what it is (versions, threads), a
 reads, and answers. While it waits for a line, it does nothing.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

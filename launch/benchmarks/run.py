@@ -1,7 +1,5 @@
 """Compares a whole training with its updates alone."""
 
-from __future__ import annotations
-
 import logging
 import statistics
 import time

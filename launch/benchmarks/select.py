@@ -1,7 +1,5 @@
 """Compares making a mask by counting with making it by sorting."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

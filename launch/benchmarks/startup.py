@@ -1,7 +1,5 @@
 """Measures the time from the start of a process to the first translated line: it loads a ticket and translates one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

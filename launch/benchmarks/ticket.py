@@ -1,7 +1,5 @@
 """Measures a ticket's size, compared with one bit per masked weight, and its loading time."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compares a masked training step with a dense one, and measures the memory of the masked step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial

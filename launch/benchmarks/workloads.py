@@ -1,7 +1,5 @@
 """What the benchmarks measure: models, tickets, batches and training updates; and the timing of alternatives that run in turn."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What of a compiled program costs time: transfers between devices, products by type, kernels and their bytes, and loops."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Reads the text of a compiled program (optimised HLO): its computations, their instructions, and how often each is executed."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

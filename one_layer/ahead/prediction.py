@@ -4,8 +4,6 @@ Nobody has measured these programs on these chips. Real programs reach neither t
 takes longer than its prediction; the terms say which limit comes first.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from one_layer.ahead.chips import Target

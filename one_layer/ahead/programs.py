@@ -1,7 +1,5 @@
 """Compiles a run's training step for devices that are only described."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

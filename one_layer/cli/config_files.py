@@ -1,7 +1,5 @@
 """Finds the project's configs from any folder, loads a config's file, and lists its keys."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """The modes of the command: what each does, with the options that it uses. A mode imports what it needs: some start without JAX."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The options of the modes."""
 
-from __future__ import annotations
-
 import argparse
 
 from one_layer.cli.command import parser_of

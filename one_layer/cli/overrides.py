@@ -1,7 +1,5 @@
 """The keys of a config on the command line: `--config.a.b=VALUE`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

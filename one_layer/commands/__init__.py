@@ -1,7 +1,5 @@
 """The commands beside training and the other modes: `one_layer NAME ...`. Each is a module with a function `main(argv)`."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 

@@ -13,8 +13,6 @@ another version of this program. The two runs of a name have one config, but for
 in the paths of other runs, and for places of the text if its fingerprints are the same.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What `compare` says of two runs: keys, scores and costs, and the lines of each test set that one of them has better than the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

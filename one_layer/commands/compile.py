@@ -8,8 +8,6 @@ targets with commas: one table compares them. --top=40 lists the 40 operations w
 --config.a.b=VALUE changes a key.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from typing import Any

@@ -12,8 +12,6 @@ that holds only tensors needs --config.model.heads and, if the model is masked, 
 The file is read without running any code in it. It may hold only tensors, plain values and argparse.Namespace objects.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -12,8 +12,6 @@ Other keys of --config are allowed where config.json does not decide them: the t
 which is frozen by default.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

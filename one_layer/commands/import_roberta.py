@@ -13,8 +13,6 @@ Other keys of --config are allowed where config.json does not decide them: the t
 classifier's data.labels and data.columns, and model.weights=multi_layer with model.keep, which puts new masks over RoBERTa's weights.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the commands that import a model have in common: the keys on their command lines, and the run folder that they write."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from contextlib import closing

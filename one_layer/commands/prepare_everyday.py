@@ -14,8 +14,6 @@ A hash of the English sentence in small letters decides which pairs are held out
 sentence of each, in the order of the hashes. So the sets depend on nothing but the text.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -15,8 +15,6 @@ Afterwards DIR holds train, valid and test .de and .en, the codes (`code`) and m
 the archive. The literature has 160,239, 7,283 and 6,750 pairs in train, valid and test. Text with other counts is refused.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from pathlib import Path

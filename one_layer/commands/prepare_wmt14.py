@@ -16,8 +16,6 @@ Afterwards --out holds train, valid and test .en and .de, the codes (`code`) and
 archives, up to 6 GB, and the folder for temporary files (TMPDIR) the text in work. It takes all cores (taskset gives it fewer).
 """
 
-from __future__ import annotations
-
 import logging
 import tempfile
 from collections import Counter

@@ -8,8 +8,6 @@ that were interrupted and tries those again that failed. --config.a.b=VALUE chan
 tables of the results. The exit code is 1 if a run failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import logging

@@ -1,7 +1,5 @@
 """The values of `data.columns` and `data.mix`: which columns of a table are read, and what shares several corpora have."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

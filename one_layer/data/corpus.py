@@ -1,7 +1,5 @@
 """The records of a corpus: its splits as ids, with what is needed to score them. `one_layer.data.loading` makes them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

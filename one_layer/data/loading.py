@@ -1,7 +1,5 @@
 """Reads the splits of a corpus, prepares them and turns them into ids, with the vocabularies and a report for people."""
 
-from __future__ import annotations
-
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.preparation.streaming import Steps

@@ -4,8 +4,6 @@ A block begins with `<s>`, and its other tokens are a part of the text, across t
 tokens that are to be predicted, 80 % become `<mask>`, 10 % another token at random, and 10 % stay. Special tokens are left alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

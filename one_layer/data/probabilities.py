@@ -1,7 +1,5 @@
 """What a teacher says of training text: for each target, its k largest probabilities. In a file for pairs, and as arrays of batches."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How lines become ids. A task overrides the methods of `ParallelReader` to read its corpus in its own way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Batches for a search: few shapes for any text, and short sentences do not wait for long ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One long text as ids, and its blocks as the batches of a language model. It may be larger than memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 

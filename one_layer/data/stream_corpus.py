@@ -1,7 +1,5 @@
 """Reads a corpus of plain text as streams of ids, with its vocabulary and a report for people."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The training text as ids: from a store of an earlier run, from fairseq's files, or prepared from lines."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any

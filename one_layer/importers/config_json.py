@@ -1,7 +1,5 @@
 """`config.json` of a model in Hugging Face's format, and one sentence for each value that cannot be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

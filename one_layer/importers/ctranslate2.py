@@ -5,8 +5,6 @@ The arrays have the names of its `TransformerSpec` (OpenNMT/CTranslate2, revisio
 the attention to the source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path

@@ -4,8 +4,6 @@ Rows are matched by token string, including special tokens if the source has the
 each language, each side gets the table of its language, whatever the direction of that model.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """The formats of other engines that `--mode=export` writes: one function for all, so that a folder is there whole or not at all."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

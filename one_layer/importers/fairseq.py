@@ -5,8 +5,6 @@ store a table as [vocabulary, d]. A tensor that several of fairseq's modules sha
 those of fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9, a fork of fairseq).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@ Sizes and sharing are read from the tensors. Only the training options give the 
 options are those of fairseq's Transformer and of the paper's code (sIncerass/one_layer_lottery_ticket @ 0a20fb9).
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Mapping

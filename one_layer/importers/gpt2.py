@@ -4,8 +4,6 @@ Both compute the same layers: pre-LN with affine norms, biases everywhere, and a
 output projection too. GPT-2 stores a matrix as [fan_in, fan_out], as this program does, and those of queries, keys and values side by side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes a model as a folder of Hugging Face's transformers (docs/engines.md). The package itself is not needed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ Face stores a matrix as [fan_out, fan_in]. Only the ends differ: Llama does not 
 the output projection too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Parameters of models, here and in other programs: their arrays, layer by layer; their names and shapes there; and what does not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 

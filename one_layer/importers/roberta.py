@@ -4,8 +4,6 @@ Hugging Face stores a matrix as [fan_out, fan_in]; both store a table as [rows, 
 are added. The texts here have one type, so reading adds the vector of type 0 to all positions, and writing gives it zeros.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 For embeddings, only the requested tensor is read from the file, and its values are converted to float32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -5,8 +5,6 @@ pre-LN one with one table. Both have LayerNorm, biases, and sinusoids that are c
 and two tables, or RMSNorm and rotary positions with an encoder (T5Gemma has norms on both sides of a block).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -19,8 +19,6 @@ In the backward pass, the cotangent of the policy's parameters is not a gradient
 is the score function ∂ log N(a; μ, 1) / ∂θ. The cotangents of `reports`, which are zeros, carry the mean |g| and the value network's input.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -4,8 +4,6 @@ The matrix of a depth is G ⊙ W ⊙ M + Aᵀ B. G has a factor for each column:
 tell. A and B have few rows (Hu et al. 2021, arXiv 2106.09685). B is 0 at the start, and G is 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Post-LN is LayerNorm(x + block(x)) (Vaswani et al. 2017; paper A). Pre-LN is x + block(LayerNorm(x)) (arXiv 2012.15045, section 2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Dropout (Srivastava et al. 2014). Its random bits are the same on every device; a GPU draws them twice in the place of storing them."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from functools import partial
 

@@ -5,8 +5,6 @@ Each trained array has words: its stack and the number of its layer, from 1; `at
 arrays that have all of them: `encoder.2.ffn` is the feed-forward network of the encoder's second layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

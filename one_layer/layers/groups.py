@@ -4,8 +4,6 @@ Layers with the same letter (see `one_layer.layers.pattern`) have the same setti
 together, with the layer axis first, so the variables do not depend on how a stack is cut into scans.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """W ⊙ M computed once for a whole model, whatever its network is: masks are selected, or unpacked, and multiplied with their W."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Matrices (trained, random, or random under a trained mask), and the projections, embeddings and norms that layers use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -16,8 +16,6 @@ Two things happen in training alone, that is, when the stack has a random stream
   gradient would reach an encoder below such reservoirs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -4,8 +4,6 @@
 Reservoirs alternate with updatable layers (Shen et al. 2021, arXiv 2012.15045, section 2).
 """
 
-from __future__ import annotations
-
 import re
 
 from one_layer.system.errors import UserError

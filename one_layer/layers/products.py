@@ -7,8 +7,6 @@ A result that is wanted in bfloat16 is its float32 sums, rounded once. An accele
 again, half of the bytes.
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable
 from contextlib import AbstractContextManager

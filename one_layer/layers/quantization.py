@@ -8,8 +8,6 @@ product of a whole number and a step is rounded, and rounding a second time chan
 `one_layer.tickets.precision` writes the same numbers to a file.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial

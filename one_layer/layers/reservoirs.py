@@ -5,8 +5,6 @@ this project's reading, such a block takes the place of all of a layer's blocks:
 In a decoder, both see the past alone, and the collection `cache` holds the state that the next step needs.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import flax.linen as nn

@@ -1,7 +1,5 @@
 """The settings of one layer, and the values that they may have. Nothing here needs Flax, so settings can be read without it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -6,8 +6,6 @@ axis differ from step to step: the scores, and therefore the masks (Shen et al. 
 Stacks of unlike layers are in `one_layer.layers.mixed`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trees of variables as flat dictionaries, in which the key of an array is its path, and back, as Flax's functions of these names do it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

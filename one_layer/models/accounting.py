@@ -5,8 +5,6 @@ embeddings. But the L masks over a shared layer keep different weights: together
 which is 98 % at keep 0.5 and L = 6. A mask halves the weights that a layer multiplies by, but not the weights that must be stored.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial

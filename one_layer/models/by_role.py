@@ -5,8 +5,6 @@ from layer to layer, so `masks[role] * random[role]` is the matrix, or the matri
 `model.dynamic_scale`, it multiplies them by √(size / kept) besides, and under `model.gains` by the gains.)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

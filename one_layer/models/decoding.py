@@ -1,7 +1,5 @@
 """Decoders token by token, which equal networks on whole sequences with much less work: for a search, and for sampling."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ A family says which stacks, tables and heads a network has; `one_layer.models.ne
 tickets, counts and importers read families, so a new one (for instance an encoder with another head) needs no change in them.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple

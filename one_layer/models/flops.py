@@ -4,8 +4,6 @@ A product of [n, k] and [k, m] takes 2 n k m operations. Only products count: ma
 projection. Norms, softmax, masks and the optimiser are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache

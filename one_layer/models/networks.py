@@ -1,7 +1,5 @@
 """The Flax module of each family: its tables, the stacks of its layers, and what it computes with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

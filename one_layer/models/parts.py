@@ -1,7 +1,5 @@
 """The matrices and norms of a model, by the paths of their modules, with the roles that name them in recipes and tickets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A role names a matrix in its recipe. Roles are written out here, next to the pat
 module changes its path but not its role, and so no weight changes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ text in them has a line that begins with a space.
 `tests/page/test_document.py` compares what a script has with what the modules export.
 """
 
-from __future__ import annotations
-
 import json
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """The page of tickets: one file of HTML with its style, its scripts and the tickets' bytes, which asks the network for nothing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ the element, and the fourth is the mark of an escaped letter. All bytes are shif
 `view/begin.js` reads them back.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tickets as one ES module for other programs: `translate` and `labels`, in Node and in a page."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 The rules are those of docs/report.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Areas under convergence curves (paper B; `one_layer.runs.convergence`), as tables of the page."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Each claim gets a verdict: it holds, it does not, or it is undecided, because th
 between seeds, to count.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations

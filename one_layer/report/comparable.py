@@ -4,8 +4,6 @@ Two runs can be compared where their scores are of one text, in the same tokens,
 says by a fingerprint what its text was. One that has not, and one of an earlier version, has none; there the keys of the configs decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from one_layer.report.reading import Record

@@ -1,7 +1,5 @@
 """Convergence: validation nll in training."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How two runs differ: the keys of their configs, their scores, and what they cost, as plain tables."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What all pictures share: size, colours that can be told apart on light and dark pages, and the way to SVG."""
 
-from __future__ import annotations
-
 import io
 import re
 import textwrap

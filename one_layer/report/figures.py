@@ -1,7 +1,5 @@
 """The papers' figures from points: which lines belong together, and how they are drawn."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ says what they differ in, one thing after the other, until no two are alike. A u
 have, is not said. Folders are in no name.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

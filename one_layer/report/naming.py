@@ -1,7 +1,5 @@
 """Names of models for people: what a figure compares, and the words for it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Text for people and spreadsheets: tables as lines for a terminal and as CSV, and words without the marks of their pieces."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

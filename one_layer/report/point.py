@@ -1,7 +1,5 @@
 """A point: the scores of runs with one setting, and what they were scored on."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A mean is taken over runs that differ in nothing but the seed. Points share an a
 same measure with the same signature.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Reads what runs have left: results, metrics, evaluations, and the runs that a sweep still lacks."""
 
-from __future__ import annotations
-
 import glob
 import json
 import logging

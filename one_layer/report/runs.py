@@ -1,7 +1,5 @@
 """The tables of runs: all of them with their scores and costs, and those that have not finished."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ A shape is a type (`int | None`; a `float` must be finite), a list of one shape,
 those that end in `?` may be missing, or `EACH` with the shape of all its values. An object may have further keys.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

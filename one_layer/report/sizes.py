@@ -1,7 +1,5 @@
 """Score against bytes: what a model is worth for the size of its file."""
 
-from __future__ import annotations
-
 import statistics
 from operator import attrgetter
 from string import ascii_letters

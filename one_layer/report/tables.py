@@ -1,7 +1,5 @@
 """Tables of the page: the papers' rows beside ours, all points, what is stored, and how each run was made."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import attrgetter

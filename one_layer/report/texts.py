@@ -3,8 +3,6 @@
 The table of methods has these digits for each run, and points.csv the whole fingerprints.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes the folder of a report: the page, the pictures and the points."""
 
-from __future__ import annotations
-
 import logging
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The keys in which the config of a run differs from that of another run, or from its own of before, and what may differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A checkpoint holds `params`, the optimiser's state and the run's progress. It do
 again from the seed. Beside the progress it stores digests of everything, because not every flipped byte makes Orbax fail.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ The file is zstd-compressed JSON lines. The first line says what it is; each of 
 preprocessing, so that others can score them with another measure, and two runs can be compared line by line.
 """
 
-from __future__ import annotations
-
 import glob
 import io
 import json

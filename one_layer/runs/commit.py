@@ -1,7 +1,5 @@
 """Which commit of the code runs. Imports no JAX."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -14,8 +14,6 @@ Conventions, where the paper says none:
 This module needs no JAX.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Digests of what a checkpoint holds, because not every flipped byte makes Orbax fail."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores a checkpoint or a ticket on any split, and writes the results into a run's folder."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from pathlib import Path

@@ -6,8 +6,6 @@ does not give; they replace those of `initialize`. Its names are those of the va
 `start.npz` of a fine-tuned run has the same form. It holds the trained arrays with which the run begins.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locks a folder, so that only one process works in it. Imports no JAX."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import logging

@@ -1,7 +1,5 @@
 """`train.model_of=RUN`: a new run begins with RUN and is the same model, without its keys on the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any

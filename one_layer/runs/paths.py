@@ -1,7 +1,5 @@
 """The names of the files in a run's folder. Programs that only read them need nothing else: this module imports no JAX."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

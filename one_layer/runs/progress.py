@@ -1,7 +1,5 @@
 """How far a run is, and whether anybody works on it: read from the files in its folder. Imports no JAX."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Turns plain values (from a ConfigDict or JSON) into frozen records, with errors that name the key."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from functools import cache

@@ -1,7 +1,5 @@
 """A trained model with other settings of scoring: another search, another text."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 from typing import Any

@@ -4,8 +4,6 @@ A run's own seconds and operations do not have those of its sources. `result.jso
 sources may be gone when somebody compares costs. This module needs no JAX.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Finds the k largest entries of a matrix of scores. Nothing here sorts: counting finds the k-th largest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The folder of a sweep: whether a sweep may begin or go on there, and its file `sweep.json`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the runs of a sweep lie, and what their configs say of it: a sweep stays the same when its folder moves or is named otherwise."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The runs of a sweep: their folders and configs, checked before anything starts. Imports no JAX."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

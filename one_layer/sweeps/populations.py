@@ -1,7 +1,5 @@
 """Starts the runs of a sweep as populations: runs that differ only in numbers are trained by one process, in one program."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from one_layer.runs.progress import last_line, log_file

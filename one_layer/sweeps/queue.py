@@ -1,7 +1,5 @@
 """Works through the runs of a sweep: starts what is ready, notices what has ended, and stops cleanly."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The scores of a run of a sweep in a few words."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ submitit imports code by name when a job starts, perhaps long after it was submi
 in the sweep's folder, and later changes of the working tree change no waiting job.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """CUDA graphs: what a GPU repeats without asking the host."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import logging

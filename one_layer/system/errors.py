@@ -1,7 +1,5 @@
 """The one exception that stands for a user's mistake, and what its messages are made with."""
 
-from __future__ import annotations
-
 import errno
 import sys
 from pathlib import Path

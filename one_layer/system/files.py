@@ -1,7 +1,5 @@
 """Atomic writing of files: a reader sees the old content or the new content, never a part of it. And reading JSON that may be damaged."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -2,8 +2,6 @@
 garbage less often.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

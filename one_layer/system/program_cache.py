@@ -1,7 +1,5 @@
 """Compiled programs are kept between runs, in a folder whose size is limited."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -3,8 +3,6 @@
 Runs and tickets of earlier versions have all keys of these: there, a key may have the value with which it did nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the tasks on one text without sides share: causal and masked language models read it in blocks, and score it alike."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable

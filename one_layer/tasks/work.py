@@ -3,8 +3,6 @@
 Every layer counts as one with attention; a reservoir takes less, or not much more.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from one_layer.layers.settings import BLOCK

@@ -5,8 +5,6 @@ a Huffman code wastes space because it spends at least one bit per byte. Then th
 also comes within 2 %.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import zstandard
 from jaxtyping import Float32, UInt8

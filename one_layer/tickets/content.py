@@ -3,8 +3,6 @@
 The file names everything by role, not by module path, so old tickets stay valid when a module is renamed.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import itertools

@@ -5,8 +5,6 @@ allocates no memory for data that the file only claims to have. The digest detec
 that fits. A file that passes here is well-formed; whether its content makes sense must still be checked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

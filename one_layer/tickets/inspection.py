@@ -5,8 +5,6 @@ and q of the same weights have the index pq / (p + q - pq), and L independent ma
 that overlap more, or use fewer weights, have something in common.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """JSON from strangers, as docs/ticket-format.md has it: `one_layer/page/engine/json.js` reads the same texts."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -4,8 +4,6 @@ A file of a few kilobytes can describe a model of any depth and a search of any 
 Limits that depend on the size of the file are in `one_layer.tickets.content`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

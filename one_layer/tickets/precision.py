@@ -4,8 +4,6 @@ The numbers are those of `one_layer.layers.quantization`, with which a model can
 is called a step. Otherwise they are quantised after training.
 """
 
-from __future__ import annotations
-
 import math
 
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """The settings in a ticket: which model it holds, and how text is read, written and scored."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -6,8 +6,6 @@ of the network. A ticket holds these, the other variables of the network, and wh
 docs/ticket-format.md describes the file.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import unicodedata

@@ -5,8 +5,6 @@ decide which one an update takes, before it starts. A condition inside one progr
 moments and what the next update needs are part of the optimiser's state: checkpoints hold them, and tickets do not.
 """
 
-from __future__ import annotations
-
 import random
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The beginning of a run: its checks, its text, and the files that its folder has from then on."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The programs of a run's updates, one for each shape of its batches: compiled side by side, while the first of them trains already."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

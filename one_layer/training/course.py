@@ -1,7 +1,5 @@
 """The course of a run: its updates, with metrics, evaluations and checkpoints between them."""
 
-from __future__ import annotations
-
 import logging
 import math
 import time

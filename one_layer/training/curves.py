@@ -1,7 +1,5 @@
 """Draws the curves of a run as an SVG file: the loss, the validation score and the share of mask bits that changed."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Sequence

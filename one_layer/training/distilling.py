@@ -5,8 +5,6 @@ epoch. So the teacher reads each pair once, and its k largest probabilities are 
 other masks, in every epoch: there the teacher reads each batch before the student does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

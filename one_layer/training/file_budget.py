@@ -1,7 +1,5 @@
 """How wide a model may be so that its file fits `train.bytes`, from the files of untrained models."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 

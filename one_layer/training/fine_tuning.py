@@ -9,8 +9,6 @@ those of the other run; another seed is refused, because a run, its checkpoints 
 is read with the other run's vocabularies and BPE codes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterable

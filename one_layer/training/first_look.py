@@ -1,7 +1,5 @@
 """What training reads, for people: the first pair as the model sees it, and a warning where the sides seem to be swapped."""
 
-from __future__ import annotations
-
 import logging
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """The share of all mask bits that changed since the evaluation before."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Masks that training does not change: they are selected once, before the first update, and not at every update again."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

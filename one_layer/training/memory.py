@@ -12,8 +12,6 @@ The estimate is low for training, because it leaves out what compilers and text 
 - the beam search for the longest line that will be scored. (One CPU searches two batches at the same time; the other one is not counted.)
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

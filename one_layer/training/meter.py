@@ -1,7 +1,5 @@
 """Averages the sums that updates report, writes them as lines of metrics and of the log, and counts updates that were skipped."""
 
-from __future__ import annotations
-
 import logging
 import math
 import sys

@@ -1,7 +1,5 @@
 """The metrics of a run: lines of JSON, and the same values for TensorBoard."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

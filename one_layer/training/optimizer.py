@@ -1,7 +1,5 @@
 """Adam, learning rate schedules and gradient clipping, as in the recipes of the papers (fairseq's; Ott et al. 2018)."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, NamedTuple

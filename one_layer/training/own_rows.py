@@ -4,8 +4,6 @@ Then every device gets the sum of the part that it stores, in float32. Left to X
 table which is looked up and multiplied with, twice; and on TPUs in the type of the products.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

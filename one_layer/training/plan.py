@@ -1,7 +1,5 @@
 """What the text and the length of a run decide: how many updates it has, and the keys that its config leaves open."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

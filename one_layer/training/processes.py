@@ -3,8 +3,6 @@
 All processes run the same program on the same updates. The first one, which leads, writes the files and the log of the run.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import signal

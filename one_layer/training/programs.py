@@ -1,7 +1,5 @@
 """Which runs one program can train: those that differ only in numbers. Imports no JAX."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

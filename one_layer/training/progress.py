@@ -1,7 +1,5 @@
 """The progress of a run, which a checkpoint stores beside the arrays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes `result.json`: the config of a run, its scores, its cost, and the device that it ran on."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import resource

@@ -3,8 +3,6 @@
 So dropout is the same on every mesh, and no device draws the bits of another one's rows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The arrays of several runs along a first axis, and the program that does one update of all of them, on one device."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ apply the optimiser.
 An update whose loss or gradient is not finite changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The teacher of a run (`data.teacher`): a trained model, by whose translations or probabilities the run learns."""
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

@@ -4,8 +4,6 @@ Kim and Rush 2016 (arXiv 1606.07947), section 3.2. A teacher's translations are 
 learns them better. They cost the student's file nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

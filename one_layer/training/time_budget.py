@@ -1,7 +1,5 @@
 """How many updates `train.minutes` has time for, from the speed of a hundred updates that are thrown away."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Training: from a config to checkpoints, metrics and scores. The same command, run again, continues an interrupted run."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One run in training: its arrays, its batches, its optimiser and its checkpoints."""
 
-from __future__ import annotations
-
 import logging
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The CPU devices that are here, in the place of described ones: what is compiled for them needs no package."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

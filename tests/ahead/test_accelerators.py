@@ -3,8 +3,6 @@
 They need requirements-ahead.txt: `make ahead`.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Targets by their names, and what is said where one is unknown or its packages are missing."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

@@ -1,7 +1,5 @@
 """What is read from the text of compiled programs: written by hand in the forms of XLA's compilers for CPUs, GPUs and TPUs."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.ahead.contents import contents

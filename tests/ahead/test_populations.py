@@ -1,7 +1,5 @@
 """A program of many runs, compiled for a GPU that is not here: what `--vmap` gains there. It needs requirements-ahead.txt: `make ahead`."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import replace
 

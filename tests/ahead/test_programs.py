@@ -1,7 +1,5 @@
 """Steps, compiled without arrays, for a device that is here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

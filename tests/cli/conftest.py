@@ -1,7 +1,5 @@
 """The command line, called in the process of the tests."""
 
-from __future__ import annotations
-
 import os
 import sys
 

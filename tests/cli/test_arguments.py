@@ -1,7 +1,5 @@
 """What a user gets wrong before there is a run ends with one sentence and exit code 2, and nothing was touched."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """The configs are found from any folder, and every key of theirs is listed with its comment."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How the command ends: on Ctrl-C, without memory, and by a mistake of the program."""
 
-from __future__ import annotations
-
 import re
 import sys
 

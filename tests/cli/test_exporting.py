@@ -1,7 +1,5 @@
 """`--mode=export` for another engine, and `--mode=page`: what cannot be written is refused, and nothing is left."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

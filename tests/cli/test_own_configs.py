@@ -1,7 +1,5 @@
 """A user's own config that is none ends with one sentence, which says where in the file."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.cli.config_files import config_of

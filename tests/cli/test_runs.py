@@ -1,7 +1,5 @@
 """The command line with a run: what its modes do, and what is wrong with the run ends with one sentence and exit code 2."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A tiny RoBERTa folder, and the command that imports it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

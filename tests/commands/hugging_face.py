@@ -1,7 +1,5 @@
 """Folders in Hugging Face's format with a tiny tokenizer, and runs that are imported from them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What all commands of launch/, and the library, do in a locale whose encoding has no umlauts."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

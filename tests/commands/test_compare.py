@@ -1,7 +1,5 @@
 """The command that compares two folders of runs: its table, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

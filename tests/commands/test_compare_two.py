@@ -1,7 +1,5 @@
 """`compare` of two runs: what differs, which lines are better, and what is said where lines cannot be compared."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

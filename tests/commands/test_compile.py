@@ -1,7 +1,5 @@
 """The command that compiles ahead: what it prints and writes, and what it refuses."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import redirect_stdout

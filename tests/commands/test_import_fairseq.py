@@ -1,7 +1,5 @@
 """The command that converts a fairseq checkpoint into a run folder."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

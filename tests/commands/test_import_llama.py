@@ -1,7 +1,5 @@
 """A Llama or a GPT-2 becomes a run with the same logits, whose weights are fixed and whose masks are trained."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The command that converts a RoBERTa folder into a run folder, and a run folder into a RoBERTa folder; and what neither can be."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command that trains a part of a sweep: a file of the sweep that cannot be used is said in a sentence, not in a traceback."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Archives are downloaded, resumed, checked and extracted, and each problem has a message."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Everyday sentences and captions as one text: what is held out is in no other part, whatever its case."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

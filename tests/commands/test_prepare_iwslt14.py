@@ -1,7 +1,5 @@
 """Preparation of IWSLT14 from an archive with the official layout, and messages for invalid archives."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Preparation of WMT14 from archives with the official layout."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

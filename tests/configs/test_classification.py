@@ -1,7 +1,5 @@
 """The configs of labelled texts: every argument gives the run that it names, and the figures compare what the paper compares."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

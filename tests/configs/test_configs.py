@@ -1,7 +1,5 @@
 """Every config resolves with every argument, and every size gives a model."""
 
-from __future__ import annotations
-
 import pytest
 
 from configs import common, everyday, iwslt14, lm, mlm, multi30k, multi30k_best, multi30k_small, qqp, text, toy

@@ -1,7 +1,5 @@
 """The configs of language models resolve, and signs take the bytes that the log says."""
 
-from __future__ import annotations
-
 import pytest
 
 from configs import lm, mlm

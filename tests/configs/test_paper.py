@@ -1,7 +1,5 @@
 """The paper's rows and figures as configs: every argument resolves, and every override names an existing key."""
 
-from __future__ import annotations
-
 import pytest
 from ml_collections import ConfigDict
 

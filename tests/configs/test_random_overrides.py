@@ -1,7 +1,5 @@
 """Random values for random keys of every config: each is accepted, or refused with one sentence that names a key."""
 
-from __future__ import annotations
-
 import importlib
 import random
 import re

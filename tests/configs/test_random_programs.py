@@ -1,7 +1,5 @@
 """Random values for random keys of every config: where a config is accepted, its update can be traced, so nothing fails inside JAX."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sweeps as data: the functions that build them, and what holds for every sweep of every config."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches: every pair once per epoch, in an order set by seed and epoch, within the token budget, in few shapes."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, islice
 

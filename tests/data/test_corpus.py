@@ -1,7 +1,5 @@
 """The corpus: pairs for training, complete test sets, references for scoring, and the text assets that a run saves."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A stream of ids: blocks for training, windows for scoring, and masked blocks that depend on seed, epoch and example alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

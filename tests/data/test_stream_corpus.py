@@ -1,7 +1,5 @@
 """Plain text as a corpus: files, parts by position and units; files that cannot be read; and enwik8, as models are compared on it."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

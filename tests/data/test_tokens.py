@@ -1,7 +1,5 @@
 """The token store gives the same sentences in memory, selected, padded, and saved and memory-mapped; and how texts are cut."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pre-trained tables from a run or a RoBERTa: right rows, fixed in training, dumped and read back, and clear errors."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

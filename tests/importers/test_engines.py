@@ -1,7 +1,5 @@
 """Models in the formats of other engines: folders are whole or not there, and CTranslate2 scores and translates as here."""
 
-from __future__ import annotations
-
 import sys
 
 import jax

@@ -1,7 +1,5 @@
 """fairseq's parameters, options and dictionaries: conversion changes no value, and every problem is named."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

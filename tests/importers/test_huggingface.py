@@ -1,7 +1,5 @@
 """Models as folders of transformers: the same logits, the same ids for a text, and W ⊙ M in model.safetensors."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """RoBERTa's word and position embeddings from its files, and one sentence for each problem of these files."""
 
-from __future__ import annotations
-
 import json
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """RoBERTa's encoder and heads against those of Hugging Face's `transformers`, on the same tiny random weights, with right padding."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """Pre-trained tables from text or fairseq: rows are matched by token, missing rows are drawn, and errors name file and line."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Every benchmark measures what its name says, on a very small model with small vocabularies."""
 
-from __future__ import annotations
-
 import json
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """The script that measures on an accelerator: every command in it is one that this repository has, and what is done is not done again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

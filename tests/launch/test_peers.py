@@ -1,7 +1,5 @@
 """Peers of the benchmarks: programs in processes of their own. A stand-in speaks as launch/torch_peer.py does."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The tables of scores in the documents are those of the stored runs; a wrong number, name or comparison is seen."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from pathlib import Path

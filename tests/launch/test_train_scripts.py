@@ -1,7 +1,5 @@
 """The scripts that start a run on several hosts, with stand-ins for SLURM's commands and for Python."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

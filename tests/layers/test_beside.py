@@ -1,7 +1,5 @@
 """What is trained beside masks: what the network multiplies by, wherever the mask comes from, and which matrices have it."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 import pytest

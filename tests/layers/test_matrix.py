@@ -1,7 +1,5 @@
 """The small parts: what is declared in which collection, positions, dropout, normalisation, and products made beforehand."""
 
-from __future__ import annotations
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

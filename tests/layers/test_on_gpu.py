@@ -1,7 +1,5 @@
 """What a program for a GPU does otherwise than one for a CPU, computed here in float32: the same numbers, up to the order of sums."""
 
-from __future__ import annotations
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,5 @@
 """Layer strings: what they expand to, and how they are cut into repeated units."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

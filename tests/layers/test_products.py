@@ -1,7 +1,5 @@
 """Products with bfloat16 factors and float32 sums, forward and backward."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

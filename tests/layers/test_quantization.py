@@ -1,7 +1,5 @@
 """Training in few bits: the network sees what the ticket will hold, and the gradient passes to the float32 values."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """The activation relu: the numbers of jax.nn.relu, and NaN is passed on where a GPU would make it 0."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

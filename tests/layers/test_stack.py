@@ -1,7 +1,5 @@
 """The scan over one shared layer is the plain loop over its layers, one set of masks each."""
 
-from __future__ import annotations
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

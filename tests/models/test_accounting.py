@@ -1,7 +1,5 @@
 """Counts of parameters and bytes are those of the real arrays, and the paper's own come out of its shapes."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

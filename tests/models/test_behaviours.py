@@ -1,7 +1,5 @@
 """Every behaviour that a model's config can ask for, in whole models: their numbers, their gradients, what a preset resolves to."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

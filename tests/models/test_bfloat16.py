@@ -1,7 +1,5 @@
 """Which types a bfloat16 model computes in: read from its programs, without running them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """Masks, random weights and scores by role, and other masks in their place, in models of every kind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

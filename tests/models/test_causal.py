@@ -1,7 +1,5 @@
 """The decoder alone: causal, equal to itself token by token, and without the attention to a source."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The classifier: its numbers, what of it is trained, and its ticket."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

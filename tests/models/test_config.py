@@ -1,7 +1,5 @@
 """A model's record refuses what no model has, by name, and the seven sizes are those of the papers."""
 
-from __future__ import annotations
-
 import re
 
 import jax

@@ -1,7 +1,5 @@
 """The numbers of the paper's own code: outputs, loss, gradients of every score, and what its beam search finds."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Models of unlike layers: updatable layers, reservoirs of every kind, and masked layers."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

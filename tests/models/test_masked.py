@@ -1,7 +1,5 @@
 """The masked language model's network: its head, its tied projection, and what of it is trained."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The modern block: RMSNorm, rotary positions, SwiGLU and no biases, beside the papers' block."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

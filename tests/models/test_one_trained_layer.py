@@ -1,7 +1,5 @@
 """`model.weights=dense model.sharing=weights`: one trained layer for all depths, with gains, adapters, norms and biases of each depth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """Frozen parts: which they are, and that nothing of them is differentiated, changed or known to the optimiser."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

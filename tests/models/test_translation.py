@@ -1,7 +1,5 @@
 """The whole model: its numbers, what it may look at, decoding token by token, and what is trained, random or neither."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Every variable is trained, masked or random by its collection, comes from the seed alone, and nothing else exists."""
 
-from __future__ import annotations
-
 import math
 
 import jax

@@ -1,7 +1,5 @@
 """Assembles the page's WebAssembly module: `python -m tests.page.assembled` writes product.js from product.wat."""
 
-from __future__ import annotations
-
 import base64
 import re
 

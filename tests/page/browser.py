@@ -1,7 +1,5 @@
 """Headless browsers that the tests type into, by the WebDriver protocol: Chromium through chromedriver, Firefox by its own Marionette."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Reads the bytes out of a page as a browser does: its letters in windows-1252, and the script that is in the page."""
 
-from __future__ import annotations
-
 import base64
 import re
 

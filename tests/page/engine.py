@@ -1,7 +1,5 @@
 """Runs the page's engine on tickets: files of bytes in, JSON out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs JavaScript of the page under Node, V8 from PyPI."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

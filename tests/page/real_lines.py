@@ -5,8 +5,6 @@
 A translation that differs must do so at a tie: the scores of the two are within 1e-4.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 from pathlib import Path

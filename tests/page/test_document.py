@@ -1,7 +1,5 @@
 """A page is one script: it has what the modules have, in the order that they need."""
 
-from __future__ import annotations
-
 import json
 import re
 

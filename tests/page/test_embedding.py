@@ -1,7 +1,5 @@
 """Bytes in a page come back as they were, and take at most a fiftieth more."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The page computes what the program computes: logits, searches, labels, fills and greedy continuations of tiny models of every kind."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

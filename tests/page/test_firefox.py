@@ -1,7 +1,5 @@
 """The page in Firefox: by keyboard alone it translates there and back, as it does in Chromium."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests import ROOT

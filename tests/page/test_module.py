@@ -1,7 +1,5 @@
 """A module of a ticket says what the engine says, in Node and in a page, and refuses what its ticket does not do in a sentence."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

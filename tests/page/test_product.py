@@ -1,7 +1,5 @@
 """The WebAssembly module is what its source says, and computes as the JavaScript does."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The words and the digests of the page are those of NumPy and hashlib, at every end of a block."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The shipped tickets say in the page what they say in the program; `tests/page/real_lines.py` compares whole test sets."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests import ROOT

@@ -1,7 +1,5 @@
 """The page's text modules give what Python gives: the same ids and the same text, line by line, on thousands of lines."""
 
-from __future__ import annotations
-
 import gzip
 import random
 from dataclasses import asdict, replace

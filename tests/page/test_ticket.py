@@ -1,7 +1,5 @@
 """The page reads tickets as Python does: the same weights and arrays, and it refuses whatever Python's reader refuses, in a sentence."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import random

@@ -1,7 +1,5 @@
 """What a browser makes of a page: no error, no request, no horizontal scrolling; all works by keyboard and has a label."""
 
-from __future__ import annotations
-
 import re
 import time
 import urllib.parse

@@ -1,7 +1,5 @@
 """What the page's view computes without a browser: words of pieces, attention between words, and calls that never pile up."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.data.text.byte_level import pieces

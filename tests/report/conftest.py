@@ -1,7 +1,5 @@
 """The made-up runs that the tests of the report share."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report import writing

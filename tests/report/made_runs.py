@@ -1,7 +1,5 @@
 """Folders of runs as training leaves them, with made-up scores: for tests of the report, and to look at its pages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The first screen: which model is the best and what it costs, and what masks cost or gain, by the rules of docs/report.md."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report import writing

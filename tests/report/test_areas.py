@@ -1,7 +1,5 @@
 """Areas under convergence curves: what they are, and which of them are compared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

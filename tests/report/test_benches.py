@@ -1,7 +1,5 @@
 """Benches: which points are on the same text, and what models and texts are called there."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report.figures import comparisons

@@ -1,7 +1,5 @@
 """What the report says of the papers' tables and claims."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report import claims, naming

@@ -1,7 +1,5 @@
 """What the report says of paper B's claims."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report.claims import judged, tables

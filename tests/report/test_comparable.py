@@ -1,7 +1,5 @@
 """Which validation scores can be compared: those of tables, of curves and of areas."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report.areas import areas, table

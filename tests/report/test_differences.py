@@ -1,7 +1,5 @@
 """How two runs differ: keys, scores and costs."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report.differences import costs, keys, scores

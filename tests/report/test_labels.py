@@ -1,7 +1,5 @@
 """Short names: as short as the report allows, each of one model, and without folders and fingerprints."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The page: what it names, what it shows of runs that go on, and what is beside the papers."""
 
-from __future__ import annotations
-
 import re
 
 from one_layer.report import areas, writing

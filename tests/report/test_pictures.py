@@ -1,7 +1,5 @@
 """Pictures of the report: what is compared, how it is named, and that what is drawn is what the points say."""
 
-from __future__ import annotations
-
 import dataclasses
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Points: what is a mean over seeds, and what stands by itself."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report: what is averaged, what is drawn, what is missing, and a page that needs nothing else."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """What is one run, one text and one model, wherever its files lie and whatever came later."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

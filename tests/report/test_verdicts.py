@@ -1,7 +1,5 @@
 """When two points of a report differ, and when they are about equal."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.report.verdicts import Judged, Verdict, above, all_of, difference, equal, no_worse

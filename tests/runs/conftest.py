@@ -1,7 +1,5 @@
 """A folder of small checkpoints."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.runs.saved_checkpoints import SCORES, save

@@ -1,7 +1,5 @@
 """Small checkpoints for tests of what is saved and of what is damaged."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """What is saved comes back bit for bit; the right ones stay."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A collection has the files of its runs, unchanged; what reads folders of runs reads it, and a stranger's file can do no harm."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tracemalloc

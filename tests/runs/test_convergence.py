@@ -1,7 +1,5 @@
 """The area under the convergence curve, by hand and by its properties."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A damaged checkpoint is said and left, and one that is removed meanwhile is told from it."""
 
-from __future__ import annotations
-
 import random
 import shutil
 

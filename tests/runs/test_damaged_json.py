@@ -1,7 +1,5 @@
 """JSON files of a run's folder that somebody has damaged are one sentence, or are not needed."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets

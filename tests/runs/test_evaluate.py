@@ -1,7 +1,5 @@
 """Scores of a trained run, whatever the batches, and its translations, line for line."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import logging

@@ -1,7 +1,5 @@
 """The folder of a run belongs to one config, and says which keys of another differ and may not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

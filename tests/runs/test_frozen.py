@@ -1,7 +1,5 @@
 """However `frozen.npz` is damaged, one sentence says so, or it still holds the same arrays."""
 
-from __future__ import annotations
-
 import random
 import zipfile
 

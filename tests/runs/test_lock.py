@@ -1,7 +1,5 @@
 """The lock of a folder: one process at a time, gone with the work, and no obstacle where a file system has no locks."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 

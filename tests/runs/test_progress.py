@@ -1,7 +1,5 @@
 """How far a run is, and whether anybody works on it, by the files in its folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

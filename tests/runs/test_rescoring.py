@@ -1,7 +1,5 @@
 """A finished run is scored with other settings and on other text: what may differ, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from configs import common

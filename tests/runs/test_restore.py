@@ -1,7 +1,5 @@
 """Which checkpoints a name means, and what the average of several is: of scores, with the masks of the averaged scores."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The config's keys are declared once, and checked before anything happens."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The search for the k largest: how often it looks at the scores, how it counts, and the bound that it begins with."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

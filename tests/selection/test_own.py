@@ -1,7 +1,5 @@
 """A selection of one's own in whole runs: `model.selection=module:Class`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

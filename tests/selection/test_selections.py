@@ -1,7 +1,5 @@
 """Selections beside the exact top-k: thresholds, masks with a sign, and dynamic scaling."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small config with sweeps, of which nothing is trained."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.sweeps import plan as plans

@@ -3,8 +3,6 @@
 A keep of 0.9 fails; the others get a result. With train.updates=1000 it waits for signals, and notes each of them.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

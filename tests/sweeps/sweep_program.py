@@ -4,8 +4,6 @@ It writes a result with the score 100 · keep. A keep of 0.9 fails, and one of 0
 With train.updates=0, it waits for a signal, and saves the number of its starts, as main.py saves a checkpoint.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 import signal

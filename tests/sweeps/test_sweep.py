@@ -1,7 +1,5 @@
 """Sweeps: what runs, what is skipped, continued and refused. A small program stands in for main.py, so that nothing is trained."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """Plans of sweeps: which runs there are, how their folders are named, and what is refused before anything starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

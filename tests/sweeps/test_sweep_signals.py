@@ -1,7 +1,5 @@
 """A sweep that a signal interrupts or kills."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Sweeps on SLURM: commands that stand in for a cluster's run what is submitted, on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Sweeps whose runs are trained together. Small programs stand in for main.py and the command `population`, so that nothing is trained."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

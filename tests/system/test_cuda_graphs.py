@@ -1,7 +1,5 @@
 """The flag that puts loops into CUDA graphs: given where it can help, and never in the place of the user's."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """A disk without space, a folder that cannot be written, and a folder in use: one sentence, and the last checkpoint survives."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

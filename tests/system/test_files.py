@@ -1,7 +1,5 @@
 """A file is its old content or its new, never a half; and nothing but a file is ever replaced."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

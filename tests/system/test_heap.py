@@ -1,7 +1,5 @@
 """The process keeps the memory that it frees, unless the user chose otherwise."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """The folder of compiled programs: its limit holds, also with entries that JAX alone would fail at, and for processes at once."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

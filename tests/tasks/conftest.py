@@ -1,7 +1,5 @@
 """A run of a language model for the tests of each kind: a module has its WORDS, the number of its LINES, and its CHANGES to tiny ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Label-smoothed cross entropy equals its definition in float64, and pads weigh nothing."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """What `one_layer.load` returns: it says what it is, takes texts, shows its parts by role, and computes with other masks."""
 
-from __future__ import annotations
-
 import jaxtyping
 import numpy as np
 import pytest

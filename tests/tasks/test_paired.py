@@ -1,7 +1,5 @@
 """Two models on one test set: which lines are better, and when the difference may be chance."""
 
-from __future__ import annotations
-
 import pytest
 
 from one_layer.tasks.classification.scoring import paired_labels, sign_test

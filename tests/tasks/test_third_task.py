@@ -3,8 +3,6 @@
 It trains, resumes, is evaluated, is exported to a ticket and served, without a change anywhere else.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

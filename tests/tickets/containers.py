@@ -1,7 +1,5 @@
 """Files that are no container of a ticket, with what is said of each. Both readers refuse each: Python's and the page's."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@
 Both readers refuse each: Python's and the page's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Codes give back what was coded, near the entropy of independent bits, and unfold to no more than was asked for."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What is written of a ticket's parts, and what is drawn and compared when it is read."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 

@@ -1,7 +1,5 @@
 """The container of a ticket gives back what was put into it, and says what is wrong with anything else."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

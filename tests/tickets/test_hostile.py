@@ -1,7 +1,5 @@
 """Tickets from strangers: whatever is wrong with a file is said in one sentence, before anything is drawn or allocated."""
 
-from __future__ import annotations
-
 import random
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """What inspection says of masks is what counting their bits says."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What a ticket may ask for leaves room for every honest model, and grows with all that costs memory or time."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Matrices in fewer bits: how far values move, what the bytes are, and that a ticket is read as it was stored."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

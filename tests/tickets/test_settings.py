@@ -1,7 +1,5 @@
 """The settings and the text of a ticket are read as they were written; what else is taken for them is in `forged.py`."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """The tickets that come with the project: each can be used as it is, and tickets/README.md says what it is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A trained model becomes a ticket's file, which becomes a trained model again, and the log says what the file holds."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 

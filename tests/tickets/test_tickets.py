@@ -1,7 +1,5 @@
 """A ticket is the whole model: every weight comes out that went in, for the package and for a reader of its own."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import operator

@@ -1,7 +1,5 @@
 """A ticket says by which version of Unicode its text is tokenised or lower-cased, where anything of that is done."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

@@ -3,8 +3,6 @@
 A process of its own, because a process has one number of devices: it needs JAX_NUM_CPU_DEVICES=8.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Backskipping with a policy: what passes through a reservoir backwards, what the policy learns from, and whole runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

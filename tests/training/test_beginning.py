@@ -1,7 +1,5 @@
 """What the log says of the devices."""
 
-from __future__ import annotations
-
 import jax
 import pytest
 

@@ -1,7 +1,5 @@
 """A budget of minutes decides the updates of a run, and one of bytes its width; both are written down, and kept by a resumed run."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The programs of updates are compiled before they are needed, each once."""
 
-from __future__ import annotations
-
 import threading
 import time
 from functools import partial

@@ -1,7 +1,5 @@
 """The picture of a run: whole XML, and nothing drawn that was not measured."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 from one_layer.training.curves import _points, draw

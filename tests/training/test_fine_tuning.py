@@ -1,7 +1,5 @@
 """Fine-tuning: what a run takes over from another one, what it refuses, and that it then stands by itself."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

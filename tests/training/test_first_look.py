@@ -1,7 +1,5 @@
 """What a run says of the text that it trains on, before it trains."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Flips of mask bits are counted exactly."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

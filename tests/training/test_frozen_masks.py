@@ -1,7 +1,5 @@
 """Masks that training does not change are selected once: no update reads their scores, and its numbers are the same."""
 
-from __future__ import annotations
-
 import random
 
 import jax

@@ -1,7 +1,5 @@
 """A run that a signal, a kill or a missing file has interrupted ends as an uninterrupted one does, or says why it cannot."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Signals during training: the first one is only noted, and then the usual handlers are back, except for SLURM's USR2."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

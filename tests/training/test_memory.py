@@ -1,7 +1,5 @@
 """The estimate of a run's memory, beside what XLA allocates for an update."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

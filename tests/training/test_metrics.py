@@ -1,7 +1,5 @@
 """The log survives what stops a run."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Adam, clipping, decay and schedules as the reference orders them, against NumPy in float64."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from functools import partial

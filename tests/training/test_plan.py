@@ -1,7 +1,5 @@
 """What a config leaves open follows from the size of the corpus, is written down, and stays what it was when a run is resumed."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

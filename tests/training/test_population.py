@@ -1,7 +1,5 @@
 """Populations: runs that one program trains end as if each had been trained alone."""
 
-from __future__ import annotations
-
 import json
 import signal
 

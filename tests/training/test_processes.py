@@ -1,7 +1,5 @@
 """Several processes train one run: the same numbers as one process, one pause for all, and a checkpoint that any mesh continues."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

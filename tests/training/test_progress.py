@@ -1,7 +1,5 @@
 """What a run remembers of its training."""
 
-from __future__ import annotations
-
 from one_layer.training.progress import Progress
 
 

@@ -1,7 +1,5 @@
 """Whole runs with reservoirs: frozen means frozen, and tickets hold them as recipes."""
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """What the end of a run leaves in result.json: of the checkpoint that it names, and also if there can be no ticket."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

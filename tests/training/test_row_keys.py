@@ -1,7 +1,5 @@
 """Keys of parts of the rows: together, the parts draw what one key draws for all rows."""
 
-from __future__ import annotations
-
 import jax
 import jax.extend.random
 import jax.numpy as jnp

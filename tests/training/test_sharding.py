@@ -1,7 +1,5 @@
 """Sharded training: the same numbers on every mesh, scores in parts on all devices, and mask bits as the only large transfers."""
 
-from __future__ import annotations
-
 import math
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Updates whose loss or gradient is not finite: none is applied, each is counted, and too many in a row end the run."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

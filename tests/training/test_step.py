@@ -1,7 +1,5 @@
 """One update: what it is of its micro-batches, what it depends on, and that it compiles once and donates."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -1,7 +1,5 @@
 """Distillation by sentences: the student's training text is what its teacher makes of the source lines, however it came to be."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import threading

@@ -1,7 +1,5 @@
 """`data.max_length=0`: the training text of a classifier decides how much of a text is read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A run is a function of its config: stopped and started again, it ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Downloads published archives, checks that they are complete, and extracts files from them."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import http.client

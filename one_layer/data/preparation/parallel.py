@@ -1,7 +1,5 @@
 """Applies a function to many items in several processes or threads."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

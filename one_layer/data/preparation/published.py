@@ -4,8 +4,6 @@ The mark-up of the files of IWSLT and WMT fills whole lines or encloses a line. 
 versions of the tools.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import platform

@@ -1,7 +1,5 @@
 """Stores lines of text in an unnamed temporary file: more than fits in memory, and gone however the process ends."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterable, Iterator

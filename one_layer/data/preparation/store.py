@@ -1,7 +1,5 @@
 """Stores the training text as ids in a folder. The folder's name is a hash of everything that the ids were made from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence

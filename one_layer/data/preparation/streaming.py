@@ -1,7 +1,5 @@
 """Preprocesses a training text in chunks: in several processes, in order, with only the chunks in work in memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial

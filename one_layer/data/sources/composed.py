@@ -1,7 +1,5 @@
 """Sources made of others: parts that are held out of a training text, several corpora as one, and translations of a teacher."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

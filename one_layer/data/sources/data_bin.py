@@ -3,8 +3,6 @@
 It reads what `--dataset-impl mmap`, fairseq's default, writes: .idx files that begin with MMIDIDX, with little-endian numbers.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where pairs of lines come from: the toy language, parallel files, a data set of TFDS, or a data-bin folder of fairseq."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial

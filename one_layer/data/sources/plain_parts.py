@@ -1,7 +1,5 @@
 """The parts of a corpus of plain text: which files, or which bytes of them, are for training, for validation and for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from one_layer.data.config import HELD_OUT, DataConfig

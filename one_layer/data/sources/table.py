@@ -4,8 +4,6 @@ The name of the file says its kind, in small letters or capitals: `.csv`; `.json
 its columns. Only CSV has quotation marks around values; in tab-separated text they are part of the text.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

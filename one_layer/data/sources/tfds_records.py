@@ -1,7 +1,5 @@
 """Reads data sets that TensorFlow Datasets (TFDS) prepared as ArrayRecord, without TensorFlow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

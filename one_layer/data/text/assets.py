@@ -1,7 +1,5 @@
 """What a run needs to read and write text, and keeps in its folder: vocabularies, preprocessing and BPE codes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

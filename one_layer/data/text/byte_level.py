@@ -5,8 +5,6 @@ a printable letter; the space is `Ġ`. Text is split into words as GPT-2 does it
 tokenizers applies the merges; it is imported at first use.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Codes of languages: one for all spellings of a language, which scripts have no spaces, and how sacreBLEU cuts these into tokens."""
 
-from __future__ import annotations
-
 import re
 
 # Languages for which Moses or this project has rules: the code that sacremoses knows, then other spellings of it: codes of three letters

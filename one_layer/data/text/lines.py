@@ -1,7 +1,5 @@
 """Reads lines of UTF-8 text from plain or gzip-compressed files, and tells what is no text by the first bytes of a file."""
 
-from __future__ import annotations
-
 import codecs
 import difflib
 import gzip

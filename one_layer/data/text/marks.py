@@ -1,7 +1,5 @@
 """Letters with marks, which people type as one character or as several."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Iterable
 

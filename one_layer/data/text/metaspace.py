@@ -7,8 +7,6 @@ because `<`, letters and numbers are never in one piece. docs/ticket-format.md h
 tokenizers applies them; it is imported at first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any

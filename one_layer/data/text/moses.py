@@ -1,7 +1,5 @@
 """Moses' tokenisation and how it is undone, by sacremoses, which is imported at first use."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable

@@ -4,8 +4,6 @@ sacremoses has both; it is imported at first use. Its characters are those of an
 to cut lines as Python does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads lines from a file or stdin, and writes lines to a file or stdout."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

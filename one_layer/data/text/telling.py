@@ -1,7 +1,5 @@
 """Tells by its words how much a text looks like one language, where that is easy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

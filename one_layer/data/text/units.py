@@ -3,8 +3,6 @@
 The tokens of a vocabulary are bytes as GPT-2 writes them (see `byte_level`).
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

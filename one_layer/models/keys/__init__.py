@@ -6,8 +6,6 @@ means. What fits a family of networks is checked by the family (`one_layer.model
 stack is made (`one_layer.models.config`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 from one_layer.layers.freezing import Freezing

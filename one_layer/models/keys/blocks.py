@@ -1,7 +1,5 @@
 """What a layer computes: its norms, biases, activation and dropout, and how random matrices are drawn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from one_layer.initializers import SCHEMES

@@ -1,7 +1,5 @@
 """The masks of random matrices, and what is trained beside them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Which network this is: its family, its sizes, its layers, and which of their weights are random; and what all checks of keys share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any

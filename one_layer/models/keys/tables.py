@@ -1,7 +1,5 @@
 """The tables of embeddings and of positions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from one_layer.data.special_tokens import PAD

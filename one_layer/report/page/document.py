@@ -1,7 +1,5 @@
 """The page as one file: style, sentences, figures and tables, with no other file, no program and no network."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

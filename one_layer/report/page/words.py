@@ -1,7 +1,5 @@
 """The first screen in words. A sentence is a list of parts: text, and points, whose names the page links to their settings."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence

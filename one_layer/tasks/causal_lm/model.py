@@ -1,7 +1,5 @@
 """Causal language modelling: a trained model continues prompts and scores texts."""
 
-from __future__ import annotations
-
 import logging
 import math
 import re

@@ -1,7 +1,5 @@
 """Sampling from a causal language model, for many prompts at once, each with random numbers and a context of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

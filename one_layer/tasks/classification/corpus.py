@@ -1,7 +1,5 @@
 """Labelled texts as a corpus: the source is one text or two, and the target is a label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path

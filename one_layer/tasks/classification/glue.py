@@ -3,8 +3,6 @@
 Wang et al. 2019 (arXiv 1804.07461), table 1, describes the tasks and their scores.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What `data.labels` says: the labels of a published task, labels that the user lists, or those of the training text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field

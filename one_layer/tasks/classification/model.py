@@ -1,7 +1,5 @@
 """A trained classifier: it labels raw texts and scores splits."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """A classifier's log-probabilities of labels, and its scores as GLUE reports them, also beside those of another classifier."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

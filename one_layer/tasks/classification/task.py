@@ -1,7 +1,5 @@
 """The task of classification."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array
 

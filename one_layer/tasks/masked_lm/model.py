@@ -1,7 +1,5 @@
 """Masked language modelling: a trained model fills masks in lines, and scores texts."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Iterable

@@ -5,8 +5,6 @@ finishes a hypothesis; the best `beam` candidates without eos are continued. A s
 hypotheses, or at its length limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

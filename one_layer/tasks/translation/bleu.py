@@ -16,8 +16,6 @@ ignore case, and its signature then says so.
 A text whose references have nowhere four tokens in a row cannot be measured: its BLEU is 0 even for a perfect model (`can_measure`).
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Sequence

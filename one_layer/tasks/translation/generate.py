@@ -1,7 +1,5 @@
 """Beam search with a model over many sentences. Sentences are batched by length; sources are encoded and masks made once per batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A trained translation model: it translates raw lines and scores splits."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import math

@@ -1,7 +1,5 @@
 """The settings of beam search."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

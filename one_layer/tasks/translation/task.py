@@ -1,7 +1,5 @@
 """The task of translation. What training and scoring alone need is imported at first use, since one line is translated without it."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import math

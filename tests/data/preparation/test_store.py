@@ -1,7 +1,5 @@
 """The store of prepared text is made once, found again, made anew when its sources change, and never left incomplete."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Preparation in chunks gives the same text as all at once, with any number of processes, which end with their parent."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Calls at the same time: results keep their order, and an error ends them."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

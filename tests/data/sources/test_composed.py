@@ -1,7 +1,5 @@
 """Sources made of others: parts that are held out of one file, and several corpora as one training text."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """fairseq's data-bin folders: they give the same corpus as their text, and damaged files are named."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables of every kind give the same rows, and what does not fit is named with its line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

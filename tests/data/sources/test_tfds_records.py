@@ -1,7 +1,5 @@
 """Data sets that TFDS wrote can be read and used for training without TensorFlow."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The toy language is the same in every version, and has the documented form."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """Byte-level BPE: the pieces equal the tokenizers library's, every text comes back exactly, and invalid merges are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Scripts without spaces between words: text comes back as it was, and is scored by tokens that exist."""
 
-from __future__ import annotations
-
 import pytest
 from sacremoses.corpus import NonbreakingPrefixes
 

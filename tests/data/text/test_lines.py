@@ -1,7 +1,5 @@
 """Reading text files: lines, compression, and a clear message for each problem that a file can have, at every door."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Letters with marks: a model reads what people type as its training text was written."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

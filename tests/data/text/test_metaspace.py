@@ -1,7 +1,5 @@
 """Pieces that hold their spaces: every text comes back. tests/page compares the pieces with those of another reader."""
 
-from __future__ import annotations
-
 import unicodedata
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Preprocessing: Moses and BPE, how they are learned and undone, and agreement with published files."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

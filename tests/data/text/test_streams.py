@@ -1,7 +1,5 @@
 """Where --output writes: one sentence that names the path where it cannot, and nothing half-written."""
 
-from __future__ import annotations
-
 import os
 import stat
 import threading

@@ -1,7 +1,5 @@
 """Vocabularies: order, special tokens, unknown tokens, and files, vocab.json among them, that keep every token."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

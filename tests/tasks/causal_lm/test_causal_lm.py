@@ -1,7 +1,5 @@
 """The task of causal language modelling: it trains, resumes, is scored by windows, and writes; from runs and from tickets."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import logging

@@ -1,7 +1,5 @@
 """A classifier from labelled files, and from a data set of TFDS, to a score, a ticket and labels of new lines."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

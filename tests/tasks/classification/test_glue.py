@@ -1,7 +1,5 @@
 """Labelled text: every publisher's layout gives the same rows; what does not fit is named with its line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

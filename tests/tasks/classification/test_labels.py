@@ -1,7 +1,5 @@
 """Labels of the user's own: every kind of file gives the same texts, and a number never stands for a name that nobody gave it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

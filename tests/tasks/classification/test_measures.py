@@ -1,7 +1,5 @@
 """Scores of classifiers against their definitions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

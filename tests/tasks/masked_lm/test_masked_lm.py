@@ -1,7 +1,5 @@
 """The task of masked language modelling: it trains, resumes, is scored under fixed masks, and fills; from runs and from tickets."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -4,8 +4,6 @@ The language model of these tests reads its logits off a table, in the row that 
 in its cache, so that a cache which is not reordered with the hypotheses gives wrong numbers.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 
 import jax

@@ -1,7 +1,5 @@
 """BLEU: against a direct count of n-grams, multi-bleu's conventions, and the three kinds kept apart, each under its name."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The best continuations are those of a sort of all, also where only blocks of a large vocabulary are looked at."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """CTranslate2 as the engine of translation: every sentence is searched once, in batches of similar length, and keeps its place."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from types import SimpleNamespace

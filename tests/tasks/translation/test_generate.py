@@ -1,7 +1,5 @@
 """Searching many sentences: each gets its own best hypothesis, in its place, whatever stands beside it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import jax

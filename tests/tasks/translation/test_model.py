@@ -1,7 +1,5 @@
 """Raw lines in, raw lines out: every step on the way to the model and back, with a model that repeats what it is given."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

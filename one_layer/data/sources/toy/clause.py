@@ -4,8 +4,6 @@ German puts the finite verb second in a main clause, first in a question and las
 the particle, the participle or the infinitive. English keeps the order subject, verb, object, and needs `do`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from one_layer.data.sources.toy.lexicon import AUXILIARY_PLURAL, NO_ADVERB, Adverb, Modal, Verb

@@ -9,8 +9,6 @@ Some words have two translations (see lexicon.py), and another word, often far a
 sentence has exactly one translation, so a model can reach 100 BLEU.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A word that occurs twice in a table is ambiguous, and another word of the senten
 a noun, the object or the particle for a verb, the noun for an adjective.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
