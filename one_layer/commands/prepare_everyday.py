@@ -3,7 +3,7 @@
     python -m one_layer prepare_everyday --tatoeba=deu.txt --multi30k=DIR --out=DIR
 
 deu.txt is that of deu-eng.zip from manythings.org/anki: an English and a German sentence on each line, with a tab between them (and more
-columns in newer files); plain or .gz. The folder of Multi30k holds train, valid and test2016 .en and .de, raw, plain or .gz.
+columns in newer files); plain or .gz. The folder of Multi30k holds train and test2016, .en and .de, raw, plain or .gz.
 
 Afterwards DIR holds these, .en and .de, as they were written (case, signs and spaces), and manifest.json:
 - everyday: 2,000 pairs of Tatoeba, for testing, and valid: 1,000 more, for validation;

@@ -45,6 +45,7 @@ def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
         _download(archive, part)
         check(archive, part)
         os.replace(part, path)
+        return path
     check(archive, path)
     return path
 
