@@ -61,7 +61,7 @@ class Record:
     @property
     def place(self) -> str:
         """The same for each way that leads to its folder."""
-        return self.address if self.collected else str(self.folder.resolve())
+        return str(Path(self.address).resolve())
 
     @property
     def select(self) -> str:

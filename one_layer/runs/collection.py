@@ -115,9 +115,20 @@ def _line(key: str, file: Path) -> bytes:
 def _holding(pattern: str) -> list[Path]:
     """The folders of runs and of sweeps that `pattern` matches; a folder that it names stands for those in it."""
     there = [pattern] if Path(pattern).is_dir() else glob.glob(pattern, recursive=True)
-    # Links are followed, as for a report.
-    every = {Path(path) for name in there for path in glob.glob(f"{glob.escape(name)}/**/", recursive=True)}
+    every = {path for name in there for path in _below(name)}
     return sorted(path for path in every if RunPaths(path).is_of_run or (path / SWEEP_FILE).is_file())
+
+
+def _below(top: str) -> Iterator[Path]:
+    """A folder and all in it. Links are followed, as for a report, but none into a folder that was there before: links may form a loop."""
+    seen: set[str] = set()
+    for path, names, _ in os.walk(top, followlinks=True):
+        if (real := os.path.realpath(path)) in seen:
+            names.clear()
+            continue
+        seen.add(real)
+        names.sort(key=lambda name: (os.path.islink(os.path.join(path, name)), name))
+        yield Path(path)
 
 
 def _files(folder: Path) -> list[Path]:

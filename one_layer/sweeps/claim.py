@@ -1,6 +1,7 @@
 """The folder of a sweep: whether a sweep may begin or go on there, and its file `sweep.json`."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ def claim(plan: Plan) -> None:
     for run in plan.runs:
         for before in _began(run, runs):
             _check(run, in_sweep(flatten(before), {plan.workdir, *homes(runs.values())}))
-    began = {
-        name: run for name, run in runs.items() if (plan.workdir / name).exists()
-    }  # others may have been a mistake
+    # What neither began nor waits in a queue of SLURM may have been a mistake.
+    queued = read_object(jobs) if (jobs := plan.workdir / "slurm.json").exists() else {}
+    began = {name: run for name, run in runs.items() if os.path.lexists(plan.workdir / name) or name in queued}
     record = {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": began | now}
     write_atomically(path, json.dumps(record, indent=1) + "\n")
 

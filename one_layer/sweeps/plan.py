@@ -27,7 +27,8 @@ ARGUMENT = "config"  # the key of overrides that stands for the argument of get_
 DIRECTION = "direction"  # another such key: `forth` is the direction of the text, and `back` the other one
 ROOT = Path(__file__).resolve().parents[2]  # the folder that the package lies in
 _PLAIN_NAME = "default"  # of a run that varies nothing
-_LONGEST = 120  # bytes of a folder's name
+_LONGEST = 120  # characters of a folder's name
+_MOST_BYTES = 240  # a file system takes 255
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _run(
         words += (turned := _turned(plain, direction))
         override(plain, turned)
         sides = f"{plain.data.source_language}-{plain.data.target_language}"
-        name = _safe(sides if name == _PLAIN_NAME else f"{sides},{name}")
+        name = _safe(sides) if name == _PLAIN_NAME else f"{_safe(sides)},{name}"
     command = [f"--config={file}:{argument}" if argument else f"--config={file}", f"--workdir={workdir / name}", *words]
     return Run(name, workdir / name, overrides, plain.to_dict(), command)
 
@@ -176,10 +177,11 @@ def folder_name(overrides: dict[str, Any], config: dict[str, Any]) -> str:
 
 def _safe(name: str) -> str:
     """A name that a folder can have; one that had to be changed gets a digest, so that two of them stay apart."""
-    safe = re.sub(r"[^\w.+=,-]+", "-", name).encode()
-    if safe == name.encode() and len(safe) <= _LONGEST:
+    safe = re.sub(r"[^\w.+=,-]+", "-", name)
+    if safe == name and len(name) <= _LONGEST and len(name.encode()) <= _MOST_BYTES:
         return name
-    return f"{safe[:_LONGEST].decode('utf-8', 'ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    cut = safe[:_LONGEST].encode()[:_MOST_BYTES].decode("utf-8", "ignore")
+    return f"{cut}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _short(key: str, config: Iterable[str]) -> str:

@@ -40,6 +40,7 @@ _OWN = {
     "array_parallelism": "--jobs says how many runs work at the same time",
     "setup": "the sweep has its own; load modules before the command, whose environment the jobs have",
     "additional_parameters": "give each option of sbatch by its name",
+    **dict.fromkeys(("array", "signal", "output", "error", "open_mode", ""), "the sweep needs its own"),
 }
 
 
@@ -182,6 +183,7 @@ def _parameters(options: list[str]) -> dict[str, Any]:
             raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
         # Only what reads back as it was written is a number: 00123 may be the name of an account.
         number = re.fullmatch("0|[1-9][0-9]*", value)
+        name = name.replace("-", "_")
         if name in _OWN:
             raise UserError(f"--slurm={option} cannot be given: {_OWN[name]}")
         given_value = int(value) if number else value

@@ -102,6 +102,13 @@ def test_linked_runs_are_collected_and_folders_of_other_programs_are_not(folders
     assert [record.folder.name for record in read_runs(str(tmp_path))] == ["a", "b", "c", "own"]
 
 
+def test_links_that_form_a_loop_end_and_hidden_runs_are_collected(folders, tmp_path):
+    for name in ("a", ".b"):
+        shutil.copytree(folders / "plain", tmp_path / name)
+        (tmp_path / name / "up").symlink_to(tmp_path)
+    assert collect(str(tmp_path), tmp_path / f"all{collection.SUFFIX}") == 2
+
+
 def test_a_collection_may_lie_in_a_folder_with_brackets(collected, tmp_path):
     (tmp_path / "a[1]").mkdir()
     shutil.copy(collected, tmp_path / "a[1]" / f"all{collection.SUFFIX}")

@@ -201,6 +201,8 @@ def test_what_sbatch_refuses_is_said_in_one_sentence(plan, tmp_path, monkeypatch
 def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
     with pytest.raises(UserError, match="--slurm=setup=x cannot be given: the sweep has its own"):
         slurm_launcher(tmp_path, monkeypatch, "setup=x")
+    with pytest.raises(UserError, match="--slurm=open-mode=x cannot be given: the sweep needs its own"):
+        slurm_launcher(tmp_path, monkeypatch, "open-mode=x")
     with pytest.raises(UserError, match="has no value"):
         slurm_launcher(tmp_path, monkeypatch, "partition")
 

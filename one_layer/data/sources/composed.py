@@ -130,11 +130,15 @@ class Several(Source):
 
         Raises: UserError as the first one does.
         """
-        for each in sorted(self._corpora, key=lambda each: Path(each.train).suffix != Path(name).suffix):
+        for each in sorted(self._corpora, key=lambda each: _ending(each.train) != _ending(name)):
             with suppress(MissingPart):
                 each.files(name)
                 return each
         return self._corpora[0]
+
+
+def _ending(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def repeated(counts: Sequence[int], shares: Sequence[float]) -> list[int]:
