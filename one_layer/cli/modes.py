@@ -38,6 +38,7 @@ def _evaluate(given: Given) -> None:
 
     folder = given.run_folder() if given.options.workdir else None
     if folder is not None:
+        folder.check_folder()  # before anything is computed
         folder.writes = given.options.process == 0
     evaluate(given.model(), given.options.split, folder)
 

@@ -65,13 +65,17 @@ class RunFolder(RunPaths):
         super().__init__(path)
         self.writes = writes
 
+    def check_folder(self) -> None:
+        """Raises: UserError if the path is a file, so that no folder can be there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"--workdir={self} is a file; give the name of a folder, which may be new")
+
     def claim(self, run: RunConfig) -> bool:
         """Checks that the folder is new or holds a run with this config. Writes nothing.
 
         Returns: whether the folder already holds the run. Raises: UserError, which names the keys that differ.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"--workdir={self} is a file; give the name of a folder, which may be new")
+        self.check_folder()
         if not self.holds_run:
             if self.checkpoints_folder.exists():
                 raise UserError(f"{self} holds checkpoints but no config.json; give a new --workdir")

@@ -39,7 +39,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
         ),
         ([TOY, "--mdoe=train"], "--mdoe is unknown; did you mean --mode?"),
         ([TOY, "-mode=train"], "-mode is unknown; did you mean --mode?"),
-        (["--mode=keys", "--config="], "--config= is no Python file"),
+        (["--mode=keys", "--config="], "--config is empty, as an unset variable of the shell is; give its value, or"),
+        (["--mode=evaluate", "--ticket="], "--ticket is empty"),
+        (["--mode=evaluate", "--split", ""], "--split is empty"),
         (
             [TOY, "--mode=tarin"],
             "--mode=tarin is unknown; known are train, evaluate, export, page, inspect, report, collect, keys, translate, classify",
@@ -158,6 +160,12 @@ def test_a_closed_stream_is_one_sentence(cli, monkeypatch, stream, arguments, me
 )
 def test_an_output_that_cannot_be_written_is_refused_before_anything_else(refused, output, reason):
     assert reason in refused("--mode=translate", "--ticket=not-even-read", f"--output={output}")
+
+
+def test_scores_that_cannot_be_written_are_refused_before_anything_else(refused, tmp_path):
+    (tmp_path / "file").touch()
+    said = refused("--mode=evaluate", "--ticket=not-even-read", f"--workdir={tmp_path / 'file'}")
+    assert f"--workdir={tmp_path / 'file'} is a file; give the name of a folder" in said
 
 
 def test_a_ticket_whose_text_is_not_there_says_which_keys_give_another(refused):

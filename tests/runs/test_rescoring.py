@@ -27,6 +27,7 @@ def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewher
     assert rescored(model, other, {"model.keep": 0.5}).settings.beam == 7  # what it was trained with may be said again
     for name, value, message in (
         ("model.keep", 0.3, r"--config\.model\.keep=0.3, but the run was trained with 0.5"),
+        ("train.unheard", 3, r"--config\.train\.unheard=3, but best does not hold this key"),
         ("optim.lr", 3.0, "trained with 0.01"),
         ("data.directory", 3, r"data\.directory is 3; it takes a value of type str"),
     ):

@@ -1,5 +1,6 @@
 /** Tickets for other programs: what a module that `one_layer/page/module.py` writes exports. */
 import { textOf } from "../text/index.js";
+import { isBlank } from "../text/python.js";
 import { Model } from "./model.js";
 import { Refused } from "./refused.js";
 import { textsOf } from "./settings.js";
@@ -30,7 +31,7 @@ export function embedded(tickets, tables) {
   };
   const translate = (model, line) => model.run(line, { count: 1 })[0].text;
   const labels = (model, line) => {
-    if (!line.trim()) return [];
+    if (isBlank(line)) return [];
     const wanted = textsOf(model.ticket.data), tabs = wanted === 1 ? "one text, without a tab" : "two texts, with a tab between them";
     if (line.split("\t").length !== wanted) throw new Refused(`each line is ${tabs}; change ${JSON.stringify(line.slice(0, 60))}`);
     return model.run(line);

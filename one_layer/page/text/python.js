@@ -2,18 +2,15 @@
 
 export const WHITE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 export const SPACES = new RegExp(`[${WHITE}]+`, "gu");
-const ENDS = new RegExp(`^[${WHITE}]+|[${WHITE}]+$`, "gu");
-
-// str.strip()
-export function strip(text) {
-  return text.replace(ENDS, "");
-}
 
 // The function str.strip(characters), for characters that have no meaning in a regular expression
 export function stripOf(characters) {
   const ends = new RegExp(`^[${characters}]+|[${characters}]+$`, "g");
   return (text) => text.replace(ends, "");
 }
+
+// str.strip()
+export const strip = stripOf(WHITE);
 
 // str.split()
 export function split(text) {
