@@ -37,7 +37,7 @@ learning rate, the warm-up and the interval of evaluations follow from the model
 has the rules); the first lines of the log say which were chosen. All learning rates end at 0.
 
 The text is split into pieces that hold their spaces, by a BPE that both languages share: what a model writes is text, with every space
-and sign where the training text has them (data.bpe_kind=metaspace). docs/results.md compares this with Moses' tokens.
+and sign where the training text has them (data.bpe_kind=metaspace).
 Runs that an earlier version began with this config go on with --config.data.tokenize=True --config.data.bpe_kind=subword-nmt.
 
 `signs` is what did best in small files (docs/results.md): all random weights of a matrix have one size, and training chooses their

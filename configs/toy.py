@@ -8,7 +8,7 @@ The figures of paper A (arXiv 2109.03939) on this language, with the embeddings 
 python main.py sweep --config=configs/toy.py --sweep=figure2 --workdir=runs/figure2
 
 The sweep `controls` has random masks, no masks, and dense models: one of the same shape, and two narrower ones whose files have about the
-bytes of the one-layer model's ticket (99,837). That of width 40 has 100,300 bytes in 8 bits, that of width 56 94,000 bytes in 4 bits.
+bytes of the one-layer model's ticket (99,421). That of width 40 has 100,300 bytes in 8 bits, that of width 56 94,000 bytes in 4 bits.
 For each dense run, these commands write the file and score it; the report then shows it beside the ticket:
 
 python main.py --mode=export --workdir=RUN --precision=int8
