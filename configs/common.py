@@ -71,10 +71,10 @@ def _model() -> ConfigDict:
     model.embedding_path = ""  # pre-trained tables, which stay fixed; {language} in it is replaced
     model.embedding_vocabulary = ""  # fairseq's dict.{language}.txt, roberta's vocab.json; empty: the one next to it
     model.shared_embedding = False  # one table for source, target and output; needs data.joined_vocabulary
-    # For classifiers and masked language models also learned: a trained table, as in RoBERTa; or frozen: that of model.embedding_path.
+    # For classifiers and language models also learned: a trained table, as in RoBERTa; or frozen: that of model.embedding_path.
     model.positions = "sinusoidal"
     model.max_positions = 512  # the tokens for which that table has positions
-    model.embedding_norm = False  # for the same models: LayerNorm of embedding plus position
+    model.embedding_norm = False  # for classifiers and masked language models: LayerNorm of embedding plus position
     model.activation = "relu"  # in feed-forward networks; gelu, or gelu_tanh
     # plain, affine, frozen (affine, fixed), rms (RMSNorm) or rms_plain (without a scale); none: plain, or affine if dense
     model.norm = placeholder(str)

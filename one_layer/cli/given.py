@@ -39,7 +39,9 @@ class Given:
         for name in present:
             value = getattr(options, name)
             if name != "note" and "" in (value if isinstance(value, list) else [value]):
-                raise UserError(f"--{name} is empty, as an unset variable of the shell is; give its value, or leave it out")
+                raise UserError(
+                    f"--{name} is empty, as an unset variable of the shell is; give its value, or leave it out"
+                )
             if name != "ticket" and names.count(f"--{name}") > 1:
                 several = (
                     "; a folder, or a pattern in quotation marks, stands for several runs" if name == "runs" else ""

@@ -83,6 +83,10 @@ class Updates(ABC):
     @abstractmethod
     def __getitem__(self, number: int) -> Batch: ...
 
+    @abstractmethod
+    def rows_of(self, number: int) -> int:
+        """The rows of an update, over all micro-batches, without those that `shared` adds."""
+
     def of_each_shape(self, start: int) -> list[int]:
         """The number of an update of each shape, in the order in which the shapes come from update `start` on."""
         return [start]
@@ -147,9 +151,11 @@ class TrainingBatches(Updates):
 
     def pairs(self, number: int) -> tuple[Int[np.ndarray, "rows"], int]:
         """The pairs of an update (-1: an empty row), one micro-batch after the other, and the width to which they are padded."""
-        epoch, place = divmod(int(number), self.batches_per_epoch)
-        bucket, pairs = self._order(epoch)[place]
+        bucket, pairs = self._update(number)
         return self._share(pairs), self.widths[bucket]
+
+    def rows_of(self, number: int) -> int:
+        return self.rows[self._update(number)[0]]
 
     def of_each_shape(self, start: int) -> list[int]:
         epoch, place = divmod(start, self.batches_per_epoch)
@@ -165,6 +171,10 @@ class TrainingBatches(Updates):
             "target_in": _shifted(target).reshape(shape),
             "target": target.reshape(shape),
         }
+
+    def _update(self, number: int) -> tuple[int, Int[np.ndarray, "rows"]]:
+        epoch, place = divmod(int(number), self.batches_per_epoch)
+        return self._order(epoch)[place]
 
     def _epoch(self, epoch: int) -> list[tuple[int, Int[np.ndarray, "rows"]]]:
         """The bucket and the pairs of every batch of an epoch, in order; -1 stands for an empty row."""

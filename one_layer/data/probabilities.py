@@ -71,6 +71,9 @@ class WithProbabilities(Updates):
     def describe(self) -> str:
         return self._batches.describe()
 
+    def rows_of(self, number: int) -> int:
+        return self._batches.rows_of(number)
+
     def of_each_shape(self, start: int) -> list[int]:
         return self._batches.of_each_shape(start)
 

@@ -85,6 +85,9 @@ class StreamBatches(Updates):
         epoch, place = divmod(int(number), self.batches_per_epoch)
         return epoch, self._share(self._order(epoch)[place])
 
+    def rows_of(self, number: int) -> int:
+        return self._rows
+
     def __getitem__(self, number: int) -> Batch:
         batch, _ = self._text.read(self.begins(number)[1], self._block)
         return {name: array.reshape(self._accumulate, -1, self._block) for name, array in batch.items()}

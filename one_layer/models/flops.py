@@ -21,13 +21,15 @@ from one_layer.models.parts import Part, matrices
 _FROM_SOURCE = ("key", "value")  # of cross-attention: computed at the positions of the source
 
 
-def batch_flops(config: ModelConfig, batch: Mapping[str, Any]) -> int:
-    """The operations of an update, from the padded shapes of its batch, as `update_flops` counts them."""
-    micro_batches, rows, source = batch["source"].shape
+def batch_flops(config: ModelConfig, batch: Mapping[str, Any], rows: int) -> int:
+    """The operations of an update, from the padded shapes of its batch, as `update_flops` counts them.
+
+    `rows`: those of all micro-batches. The batch may have more, which only share it out over devices.
+    """
     # The labels of a classifier are as wide as its text, but it has one prediction for each.
     target = "target_in" if "decoder" in config.network_family.stacks else "places"
     length = batch[target].shape[-1] if target in batch else None
-    return update_flops(config, micro_batches * rows, source, length)
+    return update_flops(config, rows, batch["source"].shape[-1], length)
 
 
 @lru_cache(maxsize=1024)
@@ -48,6 +50,7 @@ def update_flops(config: ModelConfig, rows: int, source: int, target: int | None
         side = "source" if stack == "encoder" else "target"
         settings, encoded = config.stack(stack), below
         below = any(_trains_at(config, (table.name,), table_leaf) for table in tables if side in table.sides)
+        below |= config.positions == "learned" and _trains_at(config, ("position_embedding",), "kernel")
         parts = {
             group.letter: [p for p in matrices(config) if p.path[0] == stack and p.group == group]
             for group in settings.groups

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Variables = dict[str, Any]
 
 _LONGER = (
-    ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so this run cannot be made longer. To train longer, start "
-    "anew in another --workdir with more updates, or with optim.schedule=inverse_sqrt, whose runs can be continued"
+    ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so the length of this run cannot change. To train longer, "
+    "start anew in another --workdir with more updates, or with optim.schedule=inverse_sqrt, whose runs can be continued"
 )
 
 

@@ -27,7 +27,11 @@ def rescored(model: TrainedModel, config: dict[str, Any], overrides: dict[str, A
         if name in _WHERE_TEXT_IS:
             data[name.removeprefix("data.")] = tuple(value) if isinstance(value, list) else value
         elif not name.startswith(("evaluation.", "mesh.")) and trained.get(name) != value:
-            told = f"the run was trained with {trained[name]!r}" if name in trained else f"{model.source} does not hold this key"
+            told = (
+                f"the run was trained with {trained[name]!r}"
+                if name in trained
+                else f"{model.source} does not hold this key"
+            )
             raise UserError(
                 f"--config.{name}={value!r:.200}, but {told}; when scoring or translating, only "
                 f"evaluation.*, mesh.*, {', '.join(_WHERE_TEXT_IS)} can have other values"

@@ -76,12 +76,13 @@ def opened(
         check_memory(run, run.model_config(_FEWEST, _FEWEST), members=members)  # before hours of preparation
         source, teacher = None if resumed else source_of(run), teacher_of(run, folder)
         with processes.leader_first("text"):  # it may store the text
-            if known is None or (resumed and not _made_with(known, folder.assets())):
+            if reads := known is None or (resumed and not _made_with(known, folder.assets())):
                 known = read_corpus(taught(run, folder, teacher), folder, resumed, source, teacher)
             corpus = known
             chosen: list[str] = []
             if by_text:
-                run, chosen = with_length(run, known)
+                run, length = with_length(run, known)
+                chosen = length * reads  # another run of this program has cut its text, and has said so
                 corpus = run.task.corpus(run.data, known)
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)

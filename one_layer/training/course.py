@@ -109,7 +109,7 @@ class _Course:
                 placed = trainer.devices.batch(next(batches))
                 yield placed, step
                 counted = computed(trainer.model, run.seed, run.optim.warmup or 0, step)
-                progress.flops += batch_flops(counted, placed)
+                progress.flops += batch_flops(counted, placed, trainer.batches.rows_of(step))
                 pending.append((step + 1, trainer.sums))
                 if len(pending) > 1:
                     self._read(meter, *pending.pop(0))

@@ -121,9 +121,10 @@ class Meter:
     def _means(self, step: int) -> dict[str, float]:
         """The unfinished line."""
         sums = self._sums
+        targets = max(sums["targets"], 1)  # as an update divides by them
         return {
-            "train/loss": sums["loss"] / sums["targets"],
-            "train/nll": sums["nll"] / sums["targets"],
+            "train/loss": sums["loss"] / targets,
+            "train/nll": sums["nll"] / targets,
             "train/gradient_norm": sums["norm"] / self._updates,
             "train/learning_rate": float(self._schedule(step - 1 - self.skipped)),  # skipped updates do not move it
             "train/tokens_per_second": sums["tokens"] / (self._spent + self.seconds() - self._since),

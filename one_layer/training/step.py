@@ -130,7 +130,8 @@ def update(
         gradients, sums = gradients_of({**used, **reservoirs}, rest, batch, key)
         told = {name: gradients.pop(name) for name in reservoirs} | ({} if pace is None else {"pace": pace})
         (gradients,) = pull_back(gradients)
-        gradients = jax.tree.map(lambda g: g / sums["targets"], gradients)
+        targets = jnp.maximum(sums["targets"], 1)  # a small update of a masked language model may have none
+        gradients = jax.tree.map(lambda g: g / targets, gradients)
         norm = optax.tree.norm(gradients)
         applied = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm) & active
         before = parts.pick(params), moments

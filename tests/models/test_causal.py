@@ -73,3 +73,6 @@ def test_flops_count_the_attention_to_itself_alone():
     c = config(weights="dense", decoder_layers=1)
     products = 2 * LENGTH * (4 * 16 * 16 + 2 * 16 * 24) + 2 * 2 * LENGTH * LENGTH * 16 + 2 * LENGTH * VOCAB * 16
     assert update_flops(c, 1, LENGTH) == 3 * products
+    learned = c.replace(positions="learned")
+    given = learned.replace(embedding="frozen", embedding_path="given")  # its positions are trained below the layers
+    assert update_flops(learned, 1, LENGTH) - update_flops(given, 1, LENGTH) == 2 * LENGTH * VOCAB * 16

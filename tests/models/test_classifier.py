@@ -70,7 +70,7 @@ def test_the_operations_of_a_batch_are_those_of_its_texts():
     rows, width = TEXTS.shape
     labels = np.pad(LABELS, ((0, 0), (0, width - LABELS.shape[1])), constant_values=1)
     batch = {name: each[None] for name, each in {"source": TEXTS, "target": labels, "target_in": labels}.items()}
-    assert batch_flops(PLAIN, batch) == update_flops(PLAIN, rows, width) < update_flops(PLAIN, rows, width, width)
+    assert batch_flops(PLAIN, batch, rows) == update_flops(PLAIN, rows, width) < update_flops(PLAIN, rows, width, width)
 
 
 def test_the_head_drops_its_input_and_its_hidden_values_by_masks_of_their_own():

@@ -113,6 +113,10 @@ CASES = {
         **{"freeze": "masks,encoder.1", "weights": "multi_layer", "sharing": "masks"},
         **{"gains": "columns", "adapter_rank": 2},
     },
+    "gains beside a trained matrix of all layers": {
+        **{"freeze": "encoder.1,encoder.2,encoder.3", "sharing": "weights"},
+        **{"gains": "columns", "adapter_rank": 2},
+    },
     "whole arrays": {"train_only": "attention,decoder", "norm_position": "pre"},
 }
 

@@ -59,6 +59,8 @@ def test_a_run_that_ends_before_its_warm_up_is_refused(schedule: str) -> None:
     ):
         check_warmup(tiny.run(changes), 129)
     check_warmup(tiny.run(changes | {"optim.warmup": 2580}), 129)
+    with pytest.raises(UserError, match=r"or more train\.minutes$"):
+        check_warmup(tiny.run(changes | {"train.minutes": 3.0}), 129)
 
 
 def test_a_resumed_run_has_what_it_began_with(tmp_path) -> None:

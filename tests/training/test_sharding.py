@@ -87,7 +87,9 @@ def lines(count: int) -> list[np.ndarray]:
 def test_the_shares_of_a_batch_make_the_whole(parts):
     whole = TrainingBatches(lines(30), lines(30), max_tokens=60, accumulate=2, buckets=2, seed=3)
     for number in (0, 1, 5):
-        shares = [whole.shared(parts, range(part, part + 1))[number] for part in range(parts)]
+        readers = [whole.shared(parts, range(part, part + 1)) for part in range(parts)]
+        shares = [reader[number] for reader in readers]
+        assert {reader.rows_of(number) for reader in (whole, *readers)} == {whole[number]["source"][..., 0].size}
         for name, array in whole[number].items():
             joined = np.concatenate([share[name] for share in shares], axis=1)
             np.testing.assert_array_equal(joined[:, : array.shape[1]], array)

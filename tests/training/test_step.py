@@ -93,6 +93,14 @@ def test_micro_batches_and_empty_rows_change_nothing(step):
         close(others, sums, 1e-4)
 
 
+def test_an_update_without_a_target_is_applied_and_changes_nothing(step):
+    """A masked language model has one where no token of a small batch is masked."""
+    params, moments, fixed = start()
+    before, none = jax.tree.map(np.array, params), {"target": np.full_like(batch()["target"], PAD)}
+    new, _, sums = step(params, moments, fixed, batch() | none, 0)
+    assert equal(new, before) and sums["targets"] == 0 and sums["norm"] == 0
+
+
 def test_it_compiles_once_a_shape(step):
     step(*start(), batch(micro_batches=2), 0)
     params, moments, _ = step(*start(), batch(), 0)

@@ -56,10 +56,12 @@ class Classification(Task):
     def corpus_in_vocabularies_of(self, source: TrainedModel, data: DataConfig) -> Corpus:
         """The text in the vocabulary that the encoder of any other run reads; the labels are those of `data`, also of its training text."""
         theirs = source.assets.languages[0]  # a masked language model's is `text`, which stands for any language
-        if (
-            code(theirs) not in (code(data.source_language), NO_LANGUAGE)
-            or "encoder" not in source.config.network_family.stacks
-        ):
+        if "encoder" not in source.config.network_family.stacks:
+            raise UserError(
+                f"the model of train.init_from has no encoder: its task is {source.task}; give a run of translation, masked_lm or "
+                "classification"
+            )
+        if code(theirs) not in (code(data.source_language), NO_LANGUAGE):
             raise UserError(
                 f"data.source_language is {data.source_language!r:.60}, but the encoder of train.init_from reads "
                 f"{theirs!r:.60}; give a run whose encoder reads the language of the texts"

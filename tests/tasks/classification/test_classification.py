@@ -124,6 +124,9 @@ def test_an_encoder_is_taken_over_for_any_spelling_of_its_language(workdir, fold
     assert corpus.languages[0] == "en-GB" and corpus.source_vocabulary == source.assets.source_vocabulary
     with pytest.raises(UserError, match=r"data.source_language is 'de', but the encoder of train.init_from reads 'en'"):
         task.corpus_in_vocabularies_of(source, resolve(values(folder, **{"data.source_language": "de"})).data)
+    alone = replace(source, config=source.config.replace(family="decoder", encoder_layers=0, decoder_layers=1))
+    with pytest.raises(UserError, match=r"the model of train\.init_from has no encoder: its task is classification"):
+        task.corpus_in_vocabularies_of(alone, data)
 
 
 def test_texts_that_are_cut_are_counted(workdir, caplog):
