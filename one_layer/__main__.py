@@ -10,6 +10,7 @@ import_roberta, import_llama, prepare_everyday, prepare_iwslt14 and prepare_wmt1
 """
 
 import argparse
+import difflib
 import logging
 import os
 import sys
@@ -36,6 +37,11 @@ Train a toy translator, in three minutes on two cores, and translate with it:
 def main(words: list[str]) -> None:
     """Calls the function of the mode that the words of the command line choose."""
     if words and not words[0].startswith("-"):
+        from one_layer.tasks.known import VERBS
+
+        known = {each: each for each in COMMANDS} | {each: f"--mode={each}" for each in (*modes.MODES, *VERBS)}
+        if near := difflib.get_close_matches(words[0], known, 1):
+            raise UserError(f"unexpected argument {words[0]!r}; did you mean {known[near[0]]}?")
         raise UserError(
             f"unexpected argument {words[0]!r}; give every option as --name=value, and a command, if any, as the first word: "
             f"{', '.join(COMMANDS)}"

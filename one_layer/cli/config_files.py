@@ -61,9 +61,12 @@ def loaded(file: str, *functions: str) -> ModuleType:
     """The module of a config file, which has these functions. Raises: UserError if it cannot be loaded, or lacks one."""
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
-        near = difflib.get_close_matches(path.name, [each.name for each in folder().glob("*.py")], 1, 0.8)
-        meant = f"did you mean configs/{near[0]}?" if near else "see configs/ for the existing ones"
-        raise UserError(f"--config={file} is no Python file; {meant}")
+        names = sorted(
+            each.name for each in folder().glob("*.py") if "def get_config(arg" in each.read_text(encoding="utf-8")
+        )
+        near = difflib.get_close_matches(path.name, names, 1, 0.8)
+        meant = f"did you mean configs/{near[0]}?" if near else f"known in configs/ are {', '.join(names)}"
+        raise UserError(f"--config={file} {'is no Python file' if path.exists() else 'does not exist'}; {meant}")
     spec = importlib.util.spec_from_file_location(f"_config_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up

@@ -50,4 +50,6 @@ def _sentence(text: str) -> str:
         flag, found, _ = text.partition(told)
         if found:
             return f"{flag.removeprefix('flag ')}: it takes {kind}"
+    if missing := re.fullmatch(r"Missing value for flag (\S+)", text):
+        return f"{missing[1]} has no value; give it as {missing[1]}=VALUE"
     return "; ".join(line.strip() for line in text.split("\n") if line.strip())

@@ -85,6 +85,10 @@ def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
     if not kind:
         return [int(number)]
     choice = _last_evaluations(checkpoints)
+    if not choice:
+        raise UserError(
+            f"--checkpoint={name!r}, but no evaluation has saved a checkpoint in {checkpoints.folder} yet; let the run go on"
+        )
     if not 0 < int(number) <= len(choice):
         raise UserError(
             f"--checkpoint={name!r}, but {checkpoints.folder} holds {counted(len(choice), 'checkpoint')} of the latest consecutive "

@@ -48,10 +48,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
         ),
         (
             ["--config=configs/toyy.py"],
-            "--config=configs/toyy.py is no Python file; did you mean configs/toy.py?",
+            "--config=configs/toyy.py does not exist; did you mean configs/toy.py?",
         ),
         ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"),
         ([TOY, "--config.model.kep=0.3"], "unknown key model.kep in the config; did you mean model.keep?"),
+        ([TOY, "--config.data.dir=here"], "unknown key data.dir in the config; did you mean data.directory?"),
+        ([TOY, "--config.seed"], "--config.seed has no value; give it as --config.seed=VALUE"),
         ([TOY, "--gpu"], "--gpu is unknown, and not needed: what JAX finds is used"),
         ([TOY, "--device=cuda"], "--device is unknown, and not needed: what JAX finds is used"),
         ([TOY, "--config.model.pruned=0.3"], "the key model.pruned is gone; version 0.3.0 is the last that reads it"),
@@ -97,8 +99,10 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
     [
         (
             ["swep", TOY],
-            "unexpected argument 'swep'; give every option as --name=value, and a command, if any, as the first word: sweep,",
+            "unexpected argument 'swep'; did you mean sweep?",
         ),
+        (["train", TOY], "unexpected argument 'train'; did you mean --mode=train?"),
+        (["x", TOY], "'x'; give every option as --name=value, and a command, if any, as the first word: sweep,"),
         (["--mode=keys", "extra"], "unexpected argument 'extra'"),
         (["--mode=inspect", "--ticket=nowhere"], "the ticket nowhere cannot be used: there is no such file"),
         ([TOY, "--mode=train", "--ticket=x"], "--mode=train has no use for --ticket; leave it out"),

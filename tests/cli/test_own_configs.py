@@ -23,7 +23,7 @@ from one_layer.system.errors import UserError
             "get_config of {} returns None, which is no ConfigDict; return what",
         ),
         ("x = 1", "", "{} has no function get_config(); configs/toy.py shows how it is written"),
-        (None, "", "--config={} is no Python file; see configs/ for the existing ones"),
+        (None, "", "--config={} is no Python file; known in configs/ are europarl.py, "),
     ],
 )
 def test_an_own_config_that_is_none(tmp_path, source, argument, message):

@@ -208,12 +208,13 @@ def test_other_merges_than_the_run_s_are_refused(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train": "none.txt"}, r"none\.txt does not exist"),
+        ({"train": "none.txt"}, r"none\.txt does not exist .*; give the name of a text file as data\.train, plain or"),
         ({"train": "a.txt,"}, r"data\.train='a\.txt,' has an empty name; give names with one comma between them"),
         ({"tests": ("",)}, r"data\.tests=\[''\] has an empty name; .* or \(\) for no test set"),
         ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.02"),
+        ({"tests": ("other",)}, r"other does not exist .*\. Or name the test sets as data\.tests"),
         (
             {"train": "latin.txt", **BPE},
             r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",

@@ -149,6 +149,10 @@ def test_the_last_checkpoint_stands_for_the_best_before_the_first_evaluation_and
     assert "no checkpoint has a validation score yet, so this is the last one, update 4" in caplog.messages
     caplog.clear()
     assert restore_run(tmp_path, "last").source == "last" and not caplog.messages
+    with pytest.raises(
+        UserError, match=r"'average:1', but no evaluation has saved a checkpoint in .* yet; let the run go on"
+    ):
+        restore_run(tmp_path, "average:1")
 
 
 def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_path, caplog):

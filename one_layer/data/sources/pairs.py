@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
-from one_layer.data.config import DataConfig
+from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.sources.data_bin import DataBin
@@ -70,8 +70,8 @@ class Source(ABC):
     def _existing(self, name: str, path: Path) -> Path:
         """The file `path` of a part, plain or .gz. Raises: UserError if there is none; it says what to do without such a part."""
         if name == self.train:
-            return existing_file(path)
-        return existing_part(path, name, "takes the parts valid and test out of the training text")
+            return existing_file(path, "data.train")
+        return existing_part(path, name, "takes the parts valid and test out of the training text" * (name in HELD_OUT))
 
 
 class Toy(Source):

@@ -128,25 +128,29 @@ class MissingPart(UserError):
 
 
 def existing_part(path: str | Path, name: str, taken: str) -> Path:
-    """`existing_file` for the validation or test set `name`; `taken` is what `data.held_out` would do. Raises: MissingPart."""
+    """`existing_file` for the validation or test set `name`; `taken` is what `data.held_out` would do, if it makes this part.
+
+    Raises: MissingPart.
+    """
     try:
         return existing_file(path)
     except UserError as missing:
-        error = MissingPart(
-            f"{missing}. Without a file for {name}, give data.held_out=0.02, which {taken}, or name the test sets as data.tests (() for "
-            "none)"
-        )
+        given = f"Without a file for {name}, give data.held_out=0.02, which {taken}, or name" if taken else "Or name"
+        error = MissingPart(f"{missing}. {given} the test sets as data.tests (() for none)")
         error.missing = missing
         raise error from None
 
 
-def existing_file(path: str | Path) -> Path:
-    """Returns `path`, or `path`.gz if only that exists. Raises: UserError if neither is a file."""
+def existing_file(path: str | Path, key: str = "") -> Path:
+    """Returns `path`, or `path`.gz if only that exists; a key of the config names it. Raises: UserError if neither is a file."""
     path = Path(path)
     if found := found_file(path):
         return found
     what = "is not a file" if os.path.exists(path) else "does not exist"
-    raise UserError(f"{path} {what} (nor {path.name}.gz); give the name of a text file, plain or .gz; {_beside(path)}")
+    named = f" as {key}" if key else ""
+    raise UserError(
+        f"{path} {what} (nor {path.name}.gz); give the name of a text file{named}, plain or .gz; {_beside(path)}"
+    )
 
 
 def found_file(path: Path) -> Path | None:
@@ -156,6 +160,8 @@ def found_file(path: Path) -> Path | None:
 
 def _beside(path: Path) -> str:
     """What there is instead of a file that was asked for."""
+    if path.parent.is_file():
+        return f"{path.parent} is a file; give the folder that it lies in"
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
     names = sorted(each.name for each in path.parent.iterdir())

@@ -124,6 +124,12 @@ def test_damaged_gzip(tmp_path: Path) -> None:
             read_lines(tmp_path / "text.gz")
 
 
+def test_a_file_in_the_place_of_its_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "train.en").touch()
+    with pytest.raises(UserError, match=r"train\.en is a file; give the folder that it lies in"):
+        read_lines(tmp_path / "train.en" / "train.en")
+
+
 def test_parallel_files(tmp_path: Path) -> None:
     (tmp_path / "a.de").write_text("eins\nzwei\u2028\n", encoding="utf-8")
     (tmp_path / "a.en").write_text("one\ntwo\n")
