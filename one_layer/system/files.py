@@ -1,5 +1,6 @@
 """Atomic writing of files: a reader sees the old content or the new content, never a part of it. And reading JSON that may be damaged."""
 
+import errno
 import fcntl
 import json
 import os
@@ -16,6 +17,7 @@ from one_layer.system.errors import UserError
 
 UNFINISHED = ".unfinished"  # the end of the names of temporary files and folders, which `remove_leftovers` knows
 _HOME = re.compile(r"~[^/=\s]*/")
+_TRIES = 100  # of making a temporary file that stays
 _TEMPORARY = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(UNFINISHED)}")
 
 
@@ -116,9 +118,10 @@ def _temporary(target: Path, folder: bool = False) -> tuple[int, Path]:
     """An open and locked temporary file or folder beside `target`.
 
     Until it is locked, another process may take it for what a killed one has left, and remove it; then another one is made.
+    Raises: OSError if none can be made that stays.
     """
     names: dict[str, Any] = {"dir": target.parent, "prefix": f".{target.name:.100}.", "suffix": UNFINISHED}
-    while True:
+    for _ in range(_TRIES):
         if folder:
             path = tempfile.mkdtemp(**names)
             try:
@@ -132,6 +135,7 @@ def _temporary(target: Path, folder: bool = False) -> tuple[int, Path]:
         if os.path.exists(path):
             return handle, Path(path)
         os.close(handle)
+    raise FileNotFoundError(errno.ENOENT, "what is made there vanishes at once", str(target.parent))
 
 
 def check_new(path: Path, option: str) -> None:

@@ -143,6 +143,12 @@ def test_what_another_process_removes_before_it_is_locked_is_made_again(make, tm
     assert len(found) == 2 and [path.read_text() for path in tmp_path.rglob("file")] == ["x"]
 
 
+def test_a_file_system_on_which_nothing_stays_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    with pytest.raises(FileNotFoundError, match="what is made there vanishes at once"):
+        write_atomically(tmp_path / "file", "x")
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     option=st.from_regex(r"(--?[a-z.]{1,9}=)?", fullmatch=True), rest=st.text(st.sampled_from("x~/= ü\n"), max_size=6)
