@@ -79,14 +79,18 @@ def at_equal_bytes(points: Sequence[Point]) -> tuple[list[Pair], list[Point]]:
     And those of them that are smaller than every dense file. Nothing without a dense file.
     """
     dense = [point for point in points if point.fully_weighted and point.is_file]
-    pairs, smaller = [], []
-    for ours in frontier([point for point in points if kind(point.config) in _MASKS]) if dense else []:
-        no_larger = [other for other in dense if other.bytes < ABOUT_AS_SMALL * ours.bytes and _comparable(ours, other)]
-        if no_larger:
-            pairs.append(Pair(ours, max(no_larger, key=attrgetter("merit"))))
-        else:
-            smaller.append(ours)
-    return pairs, smaller
+    searches: dict[str, list[Point]] = {}
+    for point in points if dense else []:
+        if kind(point.config) in _MASKS:
+            searches.setdefault(point.scored.search, []).append(point)
+    pairs, smaller = [], {}
+    for ours in (point for masks in searches.values() for point in frontier(masks)):
+        no_larger = [other for other in dense if other.bytes < ABOUT_AS_SMALL * ours.bytes]
+        if fair := [other for other in no_larger if _comparable(ours, other)]:
+            pairs.append(Pair(ours, max(fair, key=attrgetter("merit"))))
+        elif not no_larger:
+            smaller[ours.records[0].folder] = ours
+    return pairs, list(smaller.values())
 
 
 def _comparable(one: Point, other: Point) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from one_layer.report import texts
 from one_layer.report.comparable import groups, measured
-from one_layer.report.point import Point
+from one_layer.report.point import Point, own_first
 from one_layer.report.reading import Record, alike_in_time
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import AXES, LESS_IS_BETTER, Curve, curve, merit
@@ -130,7 +130,7 @@ def table(each: Areas, points: Iterable[Point]) -> Table:
 
 def _models(each: Areas, points: Iterable[Point]) -> dict[str, tuple[Point | None, list[int]]]:
     """The models of a table by name: a point of each, and the places of its runs."""
-    known = {record.folder: point for point in points if point.whole for record in point.records}
+    known = {record.folder: point for point in reversed(own_first(points)) for record in point.records}
     found: dict[str, tuple[Point | None, list[int]]] = {}
     for place, record in enumerate(each.records):
         point = known.get(record.folder)

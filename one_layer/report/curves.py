@@ -7,7 +7,7 @@ from one_layer.report import texts
 from one_layer.report.comparable import groups, measured
 from one_layer.report.drawing import COLOURS, legend, new_axes
 from one_layer.report.figures import Picture
-from one_layer.report.point import KEEP, Point, without
+from one_layer.report.point import KEEP, Point, own_first, without
 from one_layer.report.reading import Record, alike_in_time
 
 _MOST = len(COLOURS)  # models in one picture
@@ -70,9 +70,8 @@ def validation(record: Record, axis: str = "seconds") -> list[tuple[float, float
 def _central(points: list[Point]) -> list[Point]:
     """Models without masks, and of every masked model the finished point with the keep nearest to 0.5."""
     best: dict[Any, Point] = {}
-    for point in points:
-        if point.whole:
-            key = without(point.setting, [KEEP])
-            if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
-                best[key] = point
+    for point in own_first(points):
+        key = without(point.setting, [KEEP])
+        if key not in best or abs(point.keep - 0.5) < abs(best[key].keep - 0.5):
+            best[key] = point
     return list(best.values())

@@ -63,7 +63,7 @@ class Point:
     """Scores of runs with one setting, at least one: a value for each run.
 
     `config` is that of one of the runs. `label` is the name of the point among all of the report, and `model` that of its model
-    (`one_layer.report.labels`).
+    (`one_layer.report.labels`). `own`: the best checkpoint by the search of the run's own evaluation, to which its examples belong.
     """
 
     scored: Scored
@@ -71,6 +71,7 @@ class Point:
     config: dict[str, Any]
     values: tuple[float, ...]
     records: tuple[Record, ...]
+    own: bool = False
     label: str = ""
     model: str = ""
 
@@ -174,6 +175,11 @@ def without(setting: Setting, names: Iterable[str]) -> Setting:
     """The setting without the keys `names`."""
     left_out = set(names)
     return tuple((name, value) for name, value in setting if name not in left_out)
+
+
+def own_first(points: Iterable[Point]) -> list[Point]:
+    """The points of best checkpoints, those by a run's own search before those by another one that was tried later."""
+    return sorted((point for point in points if point.whole), key=lambda point: not point.own)
 
 
 Line = tuple[Point, ...]  # the points of one model by one search, at several keeps

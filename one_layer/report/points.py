@@ -24,9 +24,12 @@ def points(records: list[Record]) -> list[Point]:
     """All points of all benches. A run that has no score is in none of them."""
     settings = settings_of(records)
     found: dict[tuple[Scored, Setting], list[tuple[Record, float]]] = {}
+    own: set[tuple[Scored, Setting]] = set()
     for record in records:
-        for scored, value in _scores(record):
-            known = found.setdefault((scored, settings[record.folder]), [])
+        for scored, value, by_itself in _scores(record):
+            key = scored, settings[record.folder]
+            own |= {key} if by_itself else set()
+            known = found.setdefault(key, [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))
     keys = sorted(found, key=_order)
@@ -40,6 +43,7 @@ def points(records: list[Record]) -> list[Point]:
             config=found[scored, setting][0][0].described,
             values=tuple(value for _, value in found[scored, setting]),
             records=tuple(record for record, _ in found[scored, setting]),
+            own=(scored, setting) in own,
         )
         for scored, setting in keys
     ]
@@ -124,20 +128,20 @@ def _decides(name: str, record: Record) -> bool:
     return not name.startswith("evaluation.") or (name.startswith("evaluation.valid_") and not by_nll)
 
 
-def _scores(record: Record) -> list[tuple[Scored, float]]:
-    """Every score of a run, those of its result and those of its evaluations."""
+def _scores(record: Record) -> list[tuple[Scored, float, bool]]:
+    """Every score of a run, those of its result and those of its evaluations, and whether it is one of its result."""
     tests = [*record.result.get("test", {}).items(), *((str(each["split"]), each) for each in record.evaluations)]
     found = []
     for test, values in tests:
         measure = next((name for name in MEASURES if name in values), None)
         if measure is None:
             continue
-        if "checkpoint" not in values:  # a result is of the best one, found by the run's own search
+        if by_itself := "checkpoint" not in values:  # a result is of the best one, found by the run's own search
             own = {name: record.get(f"evaluation.{name}") for name in _SEARCH}
             values = {"checkpoint": "best", **own, **values}
         content = texts.content(record, test, values)
         bench = Bench(record.task, test, content, measure, str(values.get("signature", "")))
-        found.append((Scored(bench, values["checkpoint"], _search(values)), float(values[measure])))
+        found.append((Scored(bench, values["checkpoint"], _search(values)), float(values[measure]), by_itself))
     return found
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from one_layer.report.point import Bench, Point
+from one_layer.report.point import Bench, Point, own_first
 from one_layer.report.reading import Record
 from one_layer.report.tables import Table
 from one_layer.runs.convergence import merit
@@ -17,7 +17,7 @@ def table(records: Sequence[Record], names: Mapping[Path, str], benches: Mapping
     """A row for each run: its scores by the best checkpoint, and the bytes of its model, which are those of a file or counted."""
     scores: dict[Bench, dict[Path, float]] = {bench: {} for bench in benches}
     sizes: dict[Path, int] = {}
-    for point in (point for points in benches.values() for point in points if point.whole):
+    for point in own_first(point for points in benches.values() for point in points):
         for record, value in zip(point.records, point.values, strict=True):
             scores[point.bench].setdefault(record.folder, value)
             if point.bytes:

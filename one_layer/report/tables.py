@@ -145,7 +145,7 @@ def examples(points: list[Point]) -> Table:
     best: dict[str, Point] = {}
     for point in points:
         its = kind(point.config)
-        if point.whole and _examples(point) and (its not in best or point.merit > best[its].merit):
+        if point.own and _examples(point) and (its not in best or point.merit > best[its].merit):
             best[its] = point
     rows: dict[tuple[str, str], list[str]] = {}
     for place, point in enumerate(best.values()):

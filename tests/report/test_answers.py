@@ -72,6 +72,14 @@ def test_at_equal_bytes_a_file_with_masks_meets_the_best_dense_file_that_is_no_l
     assert plain(words.masks(every))[0] == f"{said} 1 file of masks is smaller than every dense file."
 
 
+def test_files_by_another_search_meet_those_of_their_own(tmp_path):
+    masks = sized(tmp_path / "masks", {}, 40.0, 9000)
+    sized(tmp_path / "dense", {**DENSE, "model.d_model": 64}, 38.0, 5000)
+    score_again(masks, "best", 42.0, beam=9, file_bytes=9000)
+    pairs, smaller = at_equal_bytes(found(tmp_path))
+    assert [pair.masks.mean for pair in pairs] == [40.0] and not smaller
+
+
 def test_at_equal_shape_the_best_masks_meet_the_best_dense_model(tmp_path):
     """Of one width there are two of both, of another only masks; a hybrid and a file in fewer bits do not count."""
     for rate, score in ((0.1, 30.0), (0.2, 34.0)):

@@ -7,7 +7,7 @@ import pytest
 from one_layer.report.areas import areas, left_out, table
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from tests.report.made_runs import write_curve, write_run
+from tests.report.made_runs import score_again, write_curve, write_run
 
 
 def test_areas_are_those_up_to_the_end_of_the_shortest_run(tmp_path):
@@ -36,6 +36,8 @@ def test_areas_of_a_model_are_the_mean_over_its_seeds(tmp_path):
     rows = table(found, points(records)).rows
     assert [row[1:] for row in rows] == [[*["2 ± 1"] * 4, "3"], [*["4"] * 4, "1"]]
     assert [row[0] for row in rows] == ["masks keep 0.3", "masks keep 0.5"]
+    score_again(tmp_path / "0.3,1", "best", 80.0, beam=9)
+    assert [row[1:] for row in table(found, points(read_runs(str(tmp_path / "*")))).rows] == [row[1:] for row in rows]
 
 
 def test_what_is_saved_until_the_best_fully_weighted_model_is_reached(tmp_path):

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from configs import common
+from one_layer.report import runs as of_runs
+from one_layer.report.curves import convergence
+from one_layer.report.points import points
 from one_layer.report.reading import read_runs
-from one_layer.report.tables import all_points, methods
+from one_layer.report.tables import all_points, examples, methods
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import LATER, flatten
 from one_layer.runs.sources import sources
@@ -243,3 +246,23 @@ def test_a_run_that_was_given_up_takes_no_seed_from_the_finished_ones(tmp_path):
     for seed in (1, 2):
         write_run(tmp_path / f"seed {seed}", {"seed": seed}, 30.0 + seed)
     assert [sorted(point.values) for point in found(tmp_path)] == [[31.0, 32.0]]
+
+
+def test_another_search_that_was_tried_later_changes_nothing_of_what_is_shown_of_runs(tmp_path):
+    for seed in (1, 2):
+        write_curve(write_run(tmp_path / f"{seed}", {"seed": seed}, 88.0 + 2 * seed), dict.fromkeys((50, 100), 1.0))
+
+    def shown():
+        records = read_runs(str(tmp_path / "*"))
+        every = points(records)
+        benches = {
+            bench: [point for point in every if point.bench == bench] for bench in {point.bench for point in every}
+        }
+        rows = of_runs.table(records, {record.folder: record.folder.name for record in records}, benches).rows
+        (picture,) = convergence(every, 1)
+        return [row[:3] for row in rows], [len(point.records) for point in picture.points], examples(every).rows
+
+    before = shown()
+    for beam in (1, 9):
+        score_again(tmp_path / "1", "best", 80.0 + beam, f"beam{beam}", beam=beam)
+    assert shown() == before
