@@ -21,7 +21,7 @@ from one_layer.training import meter
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from one_layer.training.trainer import Ready, Trainer, train_step
-from tests import tiny
+from tests import tiny, tiny_runs
 
 MEASURED = {"seconds", "train/tokens_per_second"}
 RESULT_KEYS = {
@@ -117,11 +117,7 @@ def test_a_finished_run_does_not_train_again(tiny_run):
 def of_text(tmp_path_factory):
     """A run of text in files after its first updates, in a folder with the folder of the text."""
     folder = tmp_path_factory.mktemp("of_text")
-    (folder / "text").mkdir()
-    for name, pairs in {"train": 30, "valid": 6, "test": 4}.items():
-        for language in ("de", "en"):
-            lines = "".join(f"a b {place % 3}\n" for place in range(pairs))
-            (folder / "text" / f"{name}.{language}").write_text(lines)
+    tiny_runs.write_text(folder, "translation", train=60)
     train(tiny.run(of_files(folder / "text", 1)), folder / "run", [])
     return folder
 
@@ -197,7 +193,7 @@ def test_text_that_changed_is_noticed(of_text, tmp_path, part, checkpoint):
     if not checkpoint:
         shutil.rmtree(folder / "run" / "checkpoints")
     changed = folder / "text" / f"{part}.en"
-    changed.write_text(changed.read_text().replace("a b 0", "b a 0"))
+    changed.write_text("".join(reversed(changed.read_text("utf-8").splitlines(keepends=True))), "utf-8")
     before = (folder / "run" / "config.json").read_bytes()
     with pytest.raises(UserError, match=rf"the {part} text {part} in .*text is not the text that this run began with"):
         train(tiny.run(of_files(folder / "text", 2)), folder / "run", [])
