@@ -81,7 +81,7 @@ def test_a_signal_during_an_evaluation_stops_it_and_nothing_is_lost(tiny_run, tm
 @pytest.mark.parametrize("weights", ["one_layer", "dense"])
 def test_a_run_goes_on_without_the_checkpoint_of_its_last_evaluation(tmp_path, monkeypatch, caplog, weights):
     """It serves a metric alone, which the next evaluation then lacks."""
-    run = tiny.run({"model.weights": weights})
+    run = tiny.run({"model.weights": weights, "data.tests": ()})
     interrupted(monkeypatch, tmp_path, run, at(5))
     assert kept_steps(tmp_path) == [tiny.EVERY, 6]
     shutil.rmtree(tmp_path / "checkpoints" / str(tiny.EVERY) / "params")
