@@ -240,6 +240,7 @@ def test_tensors_of_another_kind_of_model_are_refused():
 
 
 def test_a_dictionary_keeps_fairseqs_ids(tmp_path):
+    """facebookresearch/fairseq 3705: also of a token that is overwritten, in the file that is written."""
     path = tmp_path / "dict.de.txt"
     path.write_text("und 9\n<pad> 0 #fairseq:overwrite\nhaus 5\nund 3 #fairseq:overwrite\nmadeupword0000 0\n", "utf-8")
     vocabulary = Vocabulary.load(path, fairseq=True)
