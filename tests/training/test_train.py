@@ -5,7 +5,6 @@ import shutil
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from one_layer.data import loading
@@ -22,6 +21,7 @@ from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from one_layer.training.trainer import Ready, Trainer, train_step
 from tests import tiny, tiny_runs
+from tests.trees import same_bits
 
 MEASURED = {"seconds", "train/tokens_per_second"}
 RESULT_KEYS = {
@@ -56,15 +56,10 @@ def metrics(workdir):
     return read_metrics(workdir / "metrics.jsonl")
 
 
-def same_bits(tree, other):
-    pairs = zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True)
-    return all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)
-
-
 def assert_same_run(workdir, other):
     assert lines(workdir) == lines(other)
     last = lines(workdir)[-1]["step"]
-    assert same_bits(checkpoint(workdir, last), checkpoint(other, last))
+    same_bits(checkpoint(workdir, last), checkpoint(other, last))
     for key in ("config", "seed", "test", "valid", "steps", "epochs", "parameters", "bytes", "train_tokens"):
         assert result(workdir)[key] == result(other)[key], key
     hypotheses = [(folder / "hypotheses-test.txt").read_bytes() for folder in (workdir, other)]
@@ -216,7 +211,7 @@ def test_only_params_change_and_random_is_never_written(tiny_run):
     trainer.restore()
     trainer.checkpoints.close()
     drawn = initialize(trainer.model, trainer.run.seed)
-    assert same_bits(trainer.fixed, {"random": drawn["random"]})
+    same_bits(trainer.fixed, {"random": drawn["random"]})
     assert jax.tree.structure(trainer.params) == jax.tree.structure(drawn["params"])
     for before, after in zip(jax.tree.leaves(drawn["params"]), jax.tree.leaves(trainer.params), strict=True):
         assert (before != after).any()
