@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -90,6 +91,11 @@ def third_party(imports: Imports, module: str) -> set[str]:
     return {name.split(".")[0] for name in seen if name not in imports}
 
 
+def edges(project: Imports) -> Iterator[tuple[str, str]]:
+    """Every module with each of its imports."""
+    return ((module, target) for module, targets in project.items() for target in targets)
+
+
 @pytest.fixture(scope="module")
 def project() -> Imports:
     return read_project(ROOT)
@@ -111,8 +117,7 @@ def test_no_module_imports_itself_in_a_circle(project: Imports) -> None:
 def test_a_task_knows_no_other_task(project: Imports) -> None:
     wrong = {
         f"{module} imports {target}"
-        for module, targets in project.items()
-        for target in targets
+        for module, target in edges(project)
         for one in TASKS
         for other in TASKS
         if one != other
@@ -126,8 +131,7 @@ def test_no_module_outside_tasks_reads_one_task_alone(project: Imports) -> None:
     """But for commands that import the models of one task."""
     wrong = {
         f"{module} imports {target}"
-        for module, targets in project.items()
-        for target in targets
+        for module, target in edges(project)
         for task in TASKS
         if package(module) in set(RANK) - {"tasks", "commands"} and target.startswith(f"one_layer.tasks.{task}")
     }
@@ -135,15 +139,14 @@ def test_no_module_outside_tasks_reads_one_task_alone(project: Imports) -> None:
 
 
 def test_every_import_gives_the_full_name(project: Imports) -> None:
-    relative = {f"{module}: {target}" for module, targets in project.items() for target in targets if target[0] == "."}
+    relative = {f"{module}: {target}" for module, target in edges(project) if target[0] == "."}
     assert not relative, f"write one_layer.… in full instead of a relative import: {sorted(relative)}"
 
 
 def test_nothing_imports_main_the_launchers_or_the_configs(project: Imports) -> None:
     wrong = {
         f"{module} imports {target}"
-        for module, targets in project.items()
-        for target in targets
+        for module, target in edges(project)
         if target.split(".")[0] in {"main", "configs", "launch"} - {module.split(".")[0]}
         and (module.split(".")[0], target.split(".")[0]) != ("launch", "configs")
     }

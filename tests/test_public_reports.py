@@ -9,7 +9,7 @@ import pytest
 from one_layer.data.sources.table import Table
 from one_layer.data.text.languages import sacrebleu_tokenizer
 from one_layer.data.text.preprocess import Preprocessing
-from one_layer.data.text.vocabulary import Vocabulary, unknown_marked
+from one_layer.data.text.vocabulary import unknown_marked
 from one_layer.tasks.translation import bleu
 from tests.tasks.translation.test_model import Parrot, model_with
 
@@ -49,16 +49,6 @@ def test_every_line_has_its_own_translation(tmp_path: Path) -> None:
 def test_marian_115_a_hypothesis_that_ends_inside_a_word_is_not_lost() -> None:
     steps = Preprocessing("ru", tokenize=True, codes="#version: 0.2\nа н\n")
     assert steps.undo(["Сан-Хуан-@@", "Х@@"]) == ["Сан-Хуан-", "Х"]
-
-
-def test_fairseq_3705_a_token_that_is_overwritten_keeps_its_ids_in_the_file_that_is_written(tmp_path: Path) -> None:
-    (tmp_path / "dict.txt").write_text("a 3\n<pad> 0 #fairseq:overwrite\na 0 #fairseq:overwrite\nb 1\n")
-    vocabulary = Vocabulary.load(tmp_path / "dict.txt", fairseq=True)
-    vocabulary.save(tmp_path / "again.txt")
-    assert (
-        vocabulary.encode("a b <pad>").tolist() == Vocabulary.load(tmp_path / "again.txt").encode("a b <pad>").tolist()
-    )
-    assert vocabulary.encode("a b").tolist() == [6, 7, 2]
 
 
 def test_sacrebleu_161_and_239_empty_references_and_hypotheses_are_scored_as_they_are() -> None:

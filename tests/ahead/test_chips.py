@@ -8,19 +8,7 @@ from one_layer.ahead.chips import CHIPS, Target
 from one_layer.system.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("h100", 1),
-        ("h100x8", 8),
-        ("h100x64", 64),
-        ("h200x8", 8),
-        ("a100x8", 8),
-        ("v5e-8", 8),
-        ("v5e-256", 256),
-        ("v6e-8", 8),
-    ],
-)
+@pytest.mark.parametrize(("name", "number"), [("h100", 1), ("h100x64", 64), ("v5e-8", 8)])
 def test_a_name_says_the_chip_and_how_many(name, number):
     target = Target.of(name)
     assert (

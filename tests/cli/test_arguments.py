@@ -268,8 +268,3 @@ def test_text_that_cannot_be_trained_on_leaves_no_folder(refused, tmp_path):
 def test_the_version_is_printed(cli):
     code, out, err = cli("--version")
     assert not code and out == f"{one_layer.__version__}\n" and not err
-
-
-def test_the_keys_of_a_config_are_printed(cli):
-    code, out, _ = cli("--mode=keys", f"{TOY}:dense")
-    assert not code and "--config.model.weights=dense\n" in out and "--config.mesh.model=1\n" in out

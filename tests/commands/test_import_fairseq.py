@@ -5,7 +5,6 @@ import json
 import os
 import sys
 
-import jax
 import numpy as np
 import pytest
 
@@ -18,6 +17,7 @@ from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from tests import tiny
 from tests.fairseq_states import MASKED, OPTIONS, state_of
+from tests.trees import same_bits
 
 WORDS = {"de": ["ein", "hund", "schl@@", "äft"], "en": ["a", "dog", "sleeps", "cat", "the"]}
 SMALL = {"d_model": 8, "ffn": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
@@ -25,11 +25,6 @@ CONFIG = ModelConfig(4 + 4 + 1, 4 + 5 + 1, **SMALL, dropout=0.3)
 DENSE = CONFIG.replace(weights="dense")
 STATES = {config: state_of(config) for config in (CONFIG, DENSE)}
 TEXT = {"valid": [("ein hund", "a dog")], "test": [("ein hund schl@@ äft", "a dog sleeps"), ("hund ein", "dog a")]}
-
-
-def same(tree, other):
-    assert jax.tree.structure(tree) == jax.tree.structure(other)
-    jax.tree.map(np.testing.assert_array_equal, tree, other)
 
 
 @pytest.fixture
@@ -80,7 +75,7 @@ def test_an_imported_model_is_evaluated_like_a_trained_one(command, holding, fil
     workdir = command(f"--config.data.directory={files}", *search)
     restored = restore_run(workdir, "best")
     assert restored.config == CONFIG and restored.assets.languages == ("de", "en")
-    same(restored.variables, convert(STATES[CONFIG], CONFIG))
+    same_bits(restored.variables, convert(STATES[CONFIG], CONFIG))
     scores = evaluate(restore_run(workdir, "best"), "test", RunFolder(workdir))["test"]
     assert scores["sentences"] == 2 and scores["beam"] == 1
     assert json.loads((workdir / "evaluation-test.json").read_text("utf-8")) == scores
@@ -90,7 +85,7 @@ def test_a_dense_model_needs_no_arrays_beside_its_checkpoint(command, holding):
     holding(DENSE)
     workdir = command()
     assert not (workdir / "frozen.npz").exists()
-    same(restore_run(workdir, "last").variables, convert(STATES[DENSE], DENSE))
+    same_bits(restore_run(workdir, "last").variables, convert(STATES[DENSE], DENSE))
 
 
 def test_missing_values_are_asked_for(command, holding):
@@ -177,7 +172,7 @@ def test_a_torch_file_is_imported(command, files, config, form):
     torch.save({"model": model, **said, "extra_state": {"epoch": 3}}, files / "model.pt")
     restored = restore_run(command(), "best")
     assert restored.config == config
-    same(restored.variables, convert({name: tensor.numpy() for name, tensor in model.items()}, config))
+    same_bits(restored.variables, convert({name: tensor.numpy() for name, tensor in model.items()}, config))
 
 
 class Malicious:

@@ -216,7 +216,7 @@ def text(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ["toy", "multi30k_small", "multi30k_best", "qqp", "lm", "mlm"])
 def test_a_sample_of_the_accepted_ones_trains(tmp_path, text, name):
     """One of each does two updates, or says a sentence: some values can be refused only when the text is known."""
     dice, trained, sentences = random.Random(name), False, []

@@ -139,11 +139,13 @@ def test_any_seed_works(seed: int) -> None:
     assert same(batches[10**9], batches[10**9])
 
 
-def test_an_iterator_can_start_at_any_batch() -> None:
+@pytest.mark.parametrize("threads", [0, 1, 4])
+def test_an_iterator_can_start_at_any_batch(threads: int) -> None:
+    """The number of threads that read does not change the batches."""
     batches = TrainingBatches(*some_pairs(), max_tokens=60, accumulate=2, buckets=3, seed=4)
     count = 2 * batches.batches_per_epoch + 3
     for start in (0, 1, batches.batches_per_epoch - 1, 10**6):
-        iterator = training_iterator(batches, start)
+        iterator = training_iterator(batches, start, threads=threads)
         expected = (batches[start + i] for i in range(count))
         assert all(map(same, islice(iterator, count), expected))
         iterator.close()

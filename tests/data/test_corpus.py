@@ -15,6 +15,7 @@ from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.system.errors import UserError
+from tests.data.pairs import write
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
 ENGLISH = ["That's a house.", "He says: 'yes!'", "Nothing.", "The house is new.", "No, no!"]
@@ -26,11 +27,6 @@ def folder(tmp_path: Path) -> Path:
     for name, pairs in {"train": slice(None), "valid": slice(0, 2), "test": slice(1, 4)}.items():
         write(tmp_path, name, GERMAN[pairs], ENGLISH[pairs])
     return tmp_path
-
-
-def write(folder: Path, name: str, german: list[str], english: list[str]) -> None:
-    for language, lines in {"de": german, "en": english}.items():
-        (folder / f"{name}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
 def texts(folder: Path, **keys: object) -> DataConfig:

@@ -3,20 +3,18 @@
 import jax
 import numpy as np
 import pytest
+from flax.traverse_util import flatten_dict
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers.fairseq import convert, entries
 from one_layer.importers.fairseq_checkpoint import read_options
-from one_layer.models import ModelConfig, build, initialize
+from one_layer.models import ModelConfig, initialize
 from one_layer.system.errors import UserError
-from one_layer.tasks.losses import label_smoothed_nll
 from tests import golden
-from tests.compiling import jit
 from tests.fairseq_states import MASKED, OPTIONS, state_of
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
 SHARED = {"shared_embedding": True, "source_vocab": 13}
 KINDS = {
@@ -47,10 +45,10 @@ def fairseq_name(name):
     return ".".join((stack, "layers", layer, *parts))
 
 
-def golden_state(arrays, prefix=""):
+def golden_state(arrays):
     """Returns the golden parameters as fairseq's state dict; a shared parameter has only the first layer's name."""
-    names = [name.removeprefix(prefix) for name in arrays if name.startswith(prefix)]
-    return {fairseq_name(n): arrays[prefix + n] for n in names if n.endswith(("/weight", "/scores", "/bias"))}
+    names = [name for name in arrays if not name.startswith("grad/")]
+    return {fairseq_name(n): arrays[n] for n in names if n.endswith(("/weight", "/scores", "/bias"))}
 
 
 def tied(state):
@@ -61,27 +59,13 @@ def tied(state):
     return {**state, **copies}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", ["masked_pr0.5", "fully_weighted"])
-def test_an_imported_model_gives_the_golden_values(shared, file):
-    """Compares the logits, the loss, and the gradient of every parameter, by fairseq's names."""
+def test_an_imported_model_has_the_golden_variables(shared, file):
+    """Whose logits, loss and gradients are those of the paper's own code (tests/models/test_golden.py)."""
     arrays = golden.read(shared / "golden" / f"{file}.npz")
     config = golden.model_config(masked=file.startswith("masked"))
-    state = golden_state({name: array for name, array in arrays.items() if not name.startswith("grad/")})
-    variables = convert(tied(state), config)
-    model = build(config)
-
-    def loss(params):
-        logits = model.apply({**variables, "params": params}, arrays["in/src_tokens"], arrays["in/prev_output_tokens"])
-        return label_smoothed_nll(logits, arrays["in/target"], 0.1)[0], logits
-
-    (total, logits), gradients = jit(jax.value_and_grad(loss, has_aux=True))(variables["params"])
-    np.testing.assert_allclose(logits, arrays["out/logits"], **CLOSE)
-    np.testing.assert_allclose(total, arrays["out/loss"], **CLOSE)
-    theirs = golden_state(arrays, "grad/")
-    assert len(theirs) >= 50
-    expected = convert(tied({**state, **theirs}), config)["params"]
-    jax.tree.map(lambda ours, their: np.testing.assert_allclose(ours, their, **CLOSE), gradients, expected)
+    found, expected = convert(tied(golden_state(arrays)), config), golden.variables(arrays, config)
+    jax.tree.map(np.testing.assert_array_equal, flatten_dict(found), flatten_dict(expected))
 
 
 def of(kind):
@@ -256,6 +240,7 @@ def test_tensors_of_another_kind_of_model_are_refused():
 
 
 def test_a_dictionary_keeps_fairseqs_ids(tmp_path):
+    """facebookresearch/fairseq 3705: also of a token that is overwritten, in the file that is written."""
     path = tmp_path / "dict.de.txt"
     path.write_text("und 9\n<pad> 0 #fairseq:overwrite\nhaus 5\nund 3 #fairseq:overwrite\nmadeupword0000 0\n", "utf-8")
     vocabulary = Vocabulary.load(path, fairseq=True)

@@ -23,7 +23,6 @@ DENSE = ModelConfig(
 AFFINE = {"bias": True, "norm": "affine"}
 CONFIGS = {
     "dense": DENSE,
-    "one_layer": DENSE.replace(weights="one_layer", keep=0.6),
     "one_layer, affine": DENSE.replace(weights="one_layer", keep=0.6, **AFFINE),
     "multi_layer": DENSE.replace(weights="multi_layer", keep=0.6, **AFFINE),
     "a layer string": DENSE.replace(weights="one_layer", encoder_layers="LSRS", keep=0.6),

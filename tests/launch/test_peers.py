@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-from configs.common import SIZES
 from launch.benchmarks import accelerator, peers, train
 from launch.benchmarks.peers import Peer
 from one_layer.system.errors import UserError
@@ -56,14 +55,13 @@ def test_a_peer_that_gives_no_answer_is_reported(tmp_path, code):
 
 
 @pytest.mark.slow
-def test_updates_of_a_peer_stand_in_the_table_of_ours(stand_in, monkeypatch):
+def test_updates_of_a_peer_stand_in_the_table_of_ours(small, stand_in, monkeypatch):
     command, asked = stand_in
-    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 1))
     monkeypatch.setattr(accelerator, "torch_command", lambda: command)
     monkeypatch.setattr(accelerator, "_QUICK", ((48, "float32", 0.3),))
     measured = accelerator.measure("tiny", True, "torch")
     task = measured["peers"]["torch"]["task"]
-    assert (task["sizes"], task["dropout"], task["dtype"]) == ([16, 32, 2, 1], 0.3, "float32")
+    assert (task["sizes"], task["dropout"], task["dtype"]) == ([16, 32, 2, 4], 0.3, "float32")
     assert np.shape(task["batch"]["source"]) == (1, 2, 24)
     sides = {row["side"]: row for row in measured["steps"]}
     assert list(sides) == [*accelerator._WEIGHTS, *(f"torch: {what}" for what in accelerator._PEER_SIDES.values())]
@@ -91,12 +89,11 @@ def test_the_python_of_the_torch_peer_can_be_chosen(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_benchmark_asks_in_turn_and_records_what_the_peer_is(stand_in, monkeypatch):
+def test_the_benchmark_asks_in_turn_and_records_what_the_peer_is(small, stand_in, monkeypatch):
     command, asked = stand_in
-    monkeypatch.setitem(SIZES, "tiny", (16, 32, 2, 1))
     monkeypatch.setattr(train, "peer_commands", lambda: {"other": command})
     measured = train.measure("tiny", True)
     assert "torch" not in sys.modules
-    assert measured["peers"]["other"]["task"]["sizes"] == [16, 32, 2, 1]
+    assert measured["peers"]["other"]["task"]["sizes"] == [16, 32, 2, 4]
     assert measured["other_masked_seconds"] > 0 and measured["other_dense_seconds"] > 0
     assert [json.loads(line) for line in asked.read_text().splitlines()] == ["masked", "dense"] * 3

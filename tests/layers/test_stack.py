@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax.traverse_util import flatten_dict
 
 from one_layer.layers.blocks import DecoderLayer, EncoderLayer, Layer
 from one_layer.layers.dropout import Drop
@@ -159,13 +158,3 @@ def test_each_kind_of_dropout_acts_in_training_alone(name):
     evaluation = [jit(lambda v, c=c: EncoderLayer(layer_of(c)).apply(v, X, SEEN))(variables) for c in (config, BASE)]
     np.testing.assert_array_equal(*evaluation)
     assert np.abs(first - evaluation[0]).max() > 0.01
-
-
-def test_one_layer_stores_one_random_layer_and_multi_layer_as_many_as_it_has():
-    one, several = (variables_of(BASE.replace(weights=w), "encoder") for w in ("one_layer", "multi_layer"))
-    for path, array in flatten_dict(one["random"]).items():
-        stacked = flatten_dict(several["random"])[path]
-        assert array.ndim == 2 and stacked.shape == (LAYERS, *array.shape)
-        layers = [array, *stacked]
-        assert len({layer.tobytes() for layer in map(np.asarray, layers)}) == LAYERS + 1
-    assert jax.tree.map(jnp.shape, one["params"]) == jax.tree.map(jnp.shape, several["params"])

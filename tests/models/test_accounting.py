@@ -11,6 +11,7 @@ from one_layer.models.accounting import account
 from one_layer.models.by_role import pack
 from one_layer.system.errors import UserError
 from tests.models.test_weights import OPTIONS, TINY
+from tests.numpy_transformer import mask_of
 
 # Types a side. IWSLT14: fairseq's separate dictionaries. WMT14: the paper's code reads `wmt14_en_de_joined_dict` with a table for
 # each side; how many types that dictionary has is not published, and about 41,000 reproduces every number of Table 1.
@@ -49,16 +50,9 @@ def test_table_1_counts_of_parameters():
 
 def masks(scores, config):
     """What is not 0 in every layer's mask, by sorting; of a threshold that 0.5 % pass."""
-    scores = np.asarray(scores)
-    each = scores.reshape(scores.shape[0] if scores.ndim == 3 else 1, -1)
-    if config.selection in ("magnitude", "score"):
-        ranks = np.argsort(np.argsort(np.abs(each) if config.selection == "magnitude" else each, axis=1), axis=1)
-        return (ranks >= int((1 - config.keep) * each.shape[1])).reshape(scores.shape)
-    if config.selection == "sign":
-        return np.ones(scores.shape, bool)
-    compared = {"threshold": each, "signed_threshold": np.abs(each)}
-    found = compared[config.selection] > config.threshold
-    assert (found.mean(axis=1) > 0.006).all()
+    layers = np.asarray(scores).reshape(-1, *scores.shape[-2:])
+    found = np.stack([mask_of(config, layer) != 0 for layer in layers])
+    assert (found.mean(axis=(1, 2)) > 0.006).all()
     return found.reshape(scores.shape)
 
 

@@ -19,7 +19,6 @@ MODELS = {
     "dense": {"weights": "dense"},
     "conv": {"weights": "dense", "decoder_layers": "LRL", "reservoir": "conv", "norm_position": "pre"},
     "modern": {"weights": "dense", "block": "modern", "norm_position": "pre"},
-    "modern_masked": {"block": "modern", "norm_position": "pre"},
     "modern_mixed": {"block": "modern", "norm_position": "pre", "decoder_layers": "SRL", "reservoir": "ffn"},
     "gru": {"decoder_layers": "SRL", "reservoir": "gru"},
 }

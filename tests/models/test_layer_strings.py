@@ -21,8 +21,8 @@ from one_layer.models.flops import update_flops
 from one_layer.system.errors import UserError
 from tests import mostly_slow
 from tests.compiling import equations, jit
+from tests.layers.test_stack import variables_of
 from tests.models.test_translation import CLOSE, SOURCE, TARGET, token_by_token
-from tests.tiny_tickets import shaken
 
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2}
 KINDS = [
@@ -43,11 +43,6 @@ def model(**changes: Any) -> ModelConfig:
     return ModelConfig(11, 13, **{**SIZES, "weights": "dense", "decoder_layers": 1, "encoder_layers": 1, **changes})
 
 
-def of_stack(config: ModelConfig, stack: str) -> dict[str, Any]:
-    """The variables of a stack."""
-    return shaken({name: tree[stack] for name, tree in initialize(config, 3).items() if stack in tree})
-
-
 STRINGS = [
     {"encoder_layers": "LRLRL", "norm_position": "pre"},
     {"encoder_layers": "SLSSR", "weights": "one_layer", "reservoir": "ffn"},
@@ -59,7 +54,7 @@ STRINGS = [
 @pytest.mark.parametrize("changes", mostly_slow(STRINGS, STRINGS[1:2]), ids=str)
 def test_segments_compute_the_layers_one_by_one(changes):
     config = model(**changes)
-    settings, variables = config.stack("encoder"), of_stack(config, "encoder")
+    settings, variables = config.stack("encoder"), variables_of(config, "encoder")
     found = jit(Stack(EncoderLayer, settings).apply)(variables, X, SEEN)
     x = X
     for layer, own in layers_apart(variables, settings):
@@ -72,7 +67,7 @@ def test_segments_compute_the_layers_one_by_one(changes):
 
 def test_layers_that_are_alike_are_one_scan_or_segments_with_the_same_numbers():
     config = model(encoder_layers=3, weights="one_layer")
-    variables = of_stack(config, "encoder")
+    variables = variables_of(config, "encoder")
     scanned = jit(Stack(EncoderLayer, config.stack("encoder")).apply)(variables, X, SEEN)
     cut, _ = jit(lambda v: run_mixed(EncoderLayer, config.stack("encoder"), v, X, (SEEN,), {}, []))(variables)
     np.testing.assert_allclose(cut, scanned, **CLOSE)
@@ -99,7 +94,7 @@ def test_no_output_depends_on_pads_or_on_later_tokens(kind, side):
     where the kind connects the positions."""
     config = model(**{f"{side}_layers": "R", **kind})
     layer, rest = ENCODER if side == "encoder" else DECODER
-    stack, variables = Stack(layer, config.stack(side)), of_stack(config, side)
+    stack, variables = Stack(layer, config.stack(side)), variables_of(config, side)
     weights = jnp.asarray(np.random.default_rng(2).standard_normal(8), jnp.float32)  # of a sum that a norm leaves alone
     jacobian = jit(jax.jacrev(lambda x: stack.apply(variables, x, *rest) @ weights))(X)  # [batch, out, batch, in, d]
     reach = np.abs(np.asarray(jacobian)).max(axis=-1)
@@ -140,7 +135,7 @@ def gradient_of(config: ModelConfig, variables: dict[str, Any]) -> Any:
 def test_backskipping_passes_the_gradient_on_and_computes_nothing():
     """With an identity in place of its backward pass, a reservoir between two layers is as if it were not there, backwards."""
     config = model(encoder_layers="LRL")
-    variables = of_stack(config, "encoder")
+    variables = variables_of(config, "encoder")
     (first, own), (reservoir, fixed), (last, others) = layers_apart(variables, config.stack("encoder"))
     down = EncoderLayer(first).apply(own, X, SEEN)
     through, pull = jax.vjp(
@@ -171,7 +166,7 @@ SKIPPING = ["R", "RLR", "LRRL"]
 def test_backskipping_gives_an_encoder_its_true_gradient(pattern, reservoir):
     """By `identity`, a reservoir is x + R(stop(x), encoded) - stop(x): of its two inputs, only `x` has an approximate gradient."""
     config = model(decoder_layers=pattern, reservoir=reservoir, backskip="identity")
-    settings, variables = config.stack("decoder"), of_stack(config, "decoder")
+    settings, variables = config.stack("decoder"), variables_of(config, "decoder")
 
     def loss(output: Any) -> Any:
         return lambda params, x, encoded: jnp.sum(output({**variables, "params": params}, x, encoded)[..., ::2] ** 2)
@@ -196,7 +191,7 @@ def test_backskipping_gives_an_encoder_its_true_gradient(pattern, reservoir):
 
 def test_layerdrop_leaves_out_whole_layers_in_training_alone():
     config = model(encoder_layers="LRL", layerdrop=0.4)
-    variables = of_stack(config, "encoder")
+    variables = variables_of(config, "encoder")
     layers = [
         partial(EncoderLayer(settings).apply, own) for settings, own in layers_apart(variables, config.stack("encoder"))
     ]
@@ -225,8 +220,8 @@ def test_the_program_does_not_grow_with_depth():
     for depth in (2, 6):
         config = model(encoder_layers="LR" * depth)
         sizes.append(
-            gradient_of(config, of_stack(config, "encoder"))
-            .lower(of_stack(config, "encoder")["params"], X)
+            gradient_of(config, variables_of(config, "encoder"))
+            .lower(variables_of(config, "encoder")["params"], X)
             .as_text()
             .count("\n")
         )

@@ -7,8 +7,9 @@ import pytest
 
 from one_layer.layers.attention import rotated
 from one_layer.models import ModelConfig, build, initialize, shapes
-from one_layer.models.decoding import Decoder
 from one_layer.tasks.model import prepared
+from tests.compiling import jit
+from tests.models.test_translation import SOURCE, token_by_token
 
 pytestmark = pytest.mark.slow
 
@@ -75,10 +76,7 @@ def test_no_layer_has_a_bias_and_every_feed_forward_network_has_a_gate(changes):
 def test_the_cached_decoder_of_a_translation_model_equals_the_whole_one():
     config = ModelConfig(20, 20, **MODERN, encoder_layers=1, decoder_layers=2, rotary_base=300.0, norm_epsilon=0.1)
     variables = prepared(config, initialize(config, 3))
-    target = np.concatenate([np.full((2, 1), 2, np.int32), TOKENS[:, :5]], axis=1)
-    whole = build(config).apply(variables, TOKENS, target)
-    decoder = Decoder(config, variables, TOKENS)
-    cache = decoder.start(1, 6)
-    for place in range(6):
-        logits, cache = decoder.step(target[:, place], jnp.int32(place), cache)
-        np.testing.assert_allclose(logits, whole[:, place], atol=2e-5)
+    whole = jit(build(config).apply)
+    found, tokens = token_by_token(config, variables, 6, beams=2)
+    for beam in range(2):
+        np.testing.assert_allclose(found[beam::2], whole(variables, SOURCE, tokens[beam::2]), atol=2e-5)

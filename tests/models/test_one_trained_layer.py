@@ -11,14 +11,14 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
-from one_layer.models.decoding import Decoder
 from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
+from tests.compiling import jit
+from tests.models.test_translation import SOURCE, token_by_token
 
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 3}
 APART = ModelConfig(11, 13, **SIZES, weights="dense")
 SHARED = APART.replace(sharing="weights", gains="columns")
-SOURCE = np.array([[4, 5, 6, 7, 8, 2], [1, 1, 9, 10, 3, 2]])
 TARGET = np.array([[2, 5, 6, 7, 8], [2, 9, 10, 4, 6]])
 
 
@@ -46,8 +46,8 @@ def loss(config: ModelConfig, params: dict[str, Any]) -> jax.Array:
 
 def test_it_computes_what_l_layers_with_these_matrices_do():
     params = made()
-    ours = build(SHARED).apply({"params": params}, SOURCE, TARGET)
-    theirs = build(APART).apply({"params": unshared(params)}, SOURCE, TARGET)
+    ours = jit(build(SHARED).apply)({"params": params}, SOURCE, TARGET)
+    theirs = jit(build(APART).apply)({"params": unshared(params)}, SOURCE, TARGET)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
@@ -55,20 +55,19 @@ def test_multiplied_out_once_it_is_the_same_and_so_is_token_by_token():
     variables = {"params": made(), "random": {}}
     applied = materialize(variables, SHARED.supermask)
     assert not [path for path in flatten_dict(applied["params"]) if path[-1] == "column_gain"]
-    whole = build(SHARED).apply(variables, SOURCE, TARGET)
-    np.testing.assert_allclose(build(SHARED).apply(applied, SOURCE, TARGET), whole, rtol=1e-5, atol=1e-5)
+    whole = jit(build(SHARED).apply)
     for given in (variables, applied):
-        decoder = Decoder(SHARED, given, SOURCE)
-        cache = decoder.start(1, TARGET.shape[1])
-        for place in range(TARGET.shape[1]):
-            step, cache = decoder.step(TARGET[:, place], jnp.int32(place), cache)
-            np.testing.assert_allclose(step, whole[:, place], rtol=1e-4, atol=1e-4)
+        found, tokens = token_by_token(SHARED, given, 5, beams=2)
+        for beam in range(2):
+            expected = whole(variables, SOURCE, tokens[beam::2])
+            np.testing.assert_allclose(whole(given, SOURCE, tokens[beam::2]), expected, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(found[beam::2], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_its_gradient_is_the_sum_over_the_depths():
     params = made()
-    ours = flatten_dict(jax.grad(lambda p: loss(SHARED, p))(params))
-    theirs = flatten_dict(jax.grad(lambda p: loss(APART, p))(unshared(params)))
+    ours = flatten_dict(jit(jax.grad(lambda p: loss(SHARED, p)))(params))
+    theirs = flatten_dict(jit(jax.grad(lambda p: loss(APART, p)))(unshared(params)))
     flat = flatten_dict(params)
     for path in (path for path in ours if (*path[:-1], "column_gain") in ours and path[-1] == "kernel"):
         summed = (theirs[path] * flat[*path[:-1], "column_gain"][:, None, :]).sum(axis=0)

@@ -96,28 +96,28 @@ TRANSLATE = """
 
 
 @pytest.mark.parametrize("name", mostly_slow(TRANSLATORS, QUICK))
-@pytest.mark.parametrize("simd", [True, False])
-def test_translators_have_the_same_logits_and_the_same_search(simd, name, tmp_path):
+def test_translators_have_the_same_logits_and_the_same_search(name, tmp_path):
     config, target = TRANSLATORS[name], [EOS, 4, 5, 4, 3]
     settings = SearchSettings(max_length_a=0.5, max_length_b=4, length_penalty=0.8)
     variables = saved(config, tmp_path / "t", evaluation=settings)
     sources = [[token if token < config.source_vocab else 4 + token % 2 for token in each] for each in SOURCES]
-    found = run(TRANSLATE, simd=simd, path=str(tmp_path / "t"), sources=sources, target=target)
     batch, most = jnp.array(sources), int(0.5 * len(sources[0]) + 4)
     logits = jax.jit(build(config).apply)(variables, batch, jnp.array([target] * len(sources)))
     theirs = jax.jit(partial(search, config, beam=3, max_length=most, length_penalty=0.8))(variables, batch)
-    for row, (source, ours) in enumerate(zip(sources, found, strict=True)):
-        # Where all weights have one magnitude, sums cancel, and the program's float32 sums are off by more than the page's.
-        np.testing.assert_allclose(ours["logits"], logits[row], rtol=1e-5, atol=3e-5)
-        lengths = [length for length in theirs.lengths[row].tolist() if length]
-        tokens = [theirs.tokens[row, k, :length].tolist() for k, length in enumerate(lengths)]
-        assert [each["ids"] for each in ours["best"]] == tokens
-        scores = theirs.scores[row, : len(lengths)]
-        np.testing.assert_allclose([each["score"] for each in ours["best"]], scores, atol=1e-5)
-        for each in ours["best"]:  # attention is a distribution over the source, for each token and depth
-            weights = np.array(each["attentions"])
-            assert weights.shape[0] == len(each["ids"]) and weights.shape[2] == len(source)
-            np.testing.assert_allclose(weights.sum(axis=2), 1, atol=1e-5)
+    for simd in (True, False):
+        found = run(TRANSLATE, simd=simd, path=str(tmp_path / "t"), sources=sources, target=target)
+        for row, (source, ours) in enumerate(zip(sources, found, strict=True)):
+            # Where all weights have one magnitude, sums cancel, and the program's float32 sums are off by more than the page's.
+            np.testing.assert_allclose(ours["logits"], logits[row], rtol=1e-5, atol=3e-5)
+            lengths = [length for length in theirs.lengths[row].tolist() if length]
+            tokens = [theirs.tokens[row, k, :length].tolist() for k, length in enumerate(lengths)]
+            assert [each["ids"] for each in ours["best"]] == tokens
+            scores = theirs.scores[row, : len(lengths)]
+            np.testing.assert_allclose([each["score"] for each in ours["best"]], scores, atol=1e-5)
+            for each in ours["best"]:  # attention is a distribution over the source, for each token and depth
+                weights = np.array(each["attentions"])
+                assert weights.shape[0] == len(each["ids"]) and weights.shape[2] == len(source)
+                np.testing.assert_allclose(weights.sum(axis=2), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", mostly_slow(ENCODERS, ["plain"]))

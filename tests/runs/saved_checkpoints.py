@@ -24,9 +24,3 @@ def save(folder, scores, **options):
     for step, score in scores.items():
         checkpoints.save(step, params, moments, {"step": step, "score": score}, score)
     checkpoints.close()
-
-
-def same_bits(tree, other):
-    assert jax.tree.structure(tree) == jax.tree.structure(other)
-    for x, y in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True):
-        assert x.dtype == y.dtype and x.shape == y.shape and np.asarray(x).tobytes() == np.asarray(y).tobytes()

@@ -11,7 +11,8 @@ import pytest
 
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.system.errors import UserError
-from tests.runs.saved_checkpoints import SCORES, same_bits, save, trees
+from tests.runs.saved_checkpoints import SCORES, save, trees
+from tests.trees import same_bits
 
 # Where Orbax gives up, it leaves coroutines and threads behind that nobody waits for.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")

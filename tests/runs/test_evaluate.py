@@ -127,7 +127,7 @@ def test_scores_say_of_which_text_they_are(workdir, last):
         assert evaluate(other, split, None)[split]["fingerprint"] != text[split]
 
 
-@pytest.mark.parametrize("name", ["best", "last", "model"])
+@pytest.mark.parametrize("name", ["best", "model"])
 def test_a_ticket_is_a_ticket_whatever_its_name_and_a_checkpoint_is_none(workdir, tmp_path, monkeypatch, name):
     """A file in the current folder may have the name of a checkpoint."""
     shutil.copyfile(workdir / "ticket.safetensors", tmp_path / name)
@@ -237,14 +237,3 @@ def test_only_the_split_that_is_asked_for_is_read(workdir, monkeypatch):
     monkeypatch.setattr(Toy, "read", lambda self, name, of=Toy.read: read.append(name) or of(self, name))
     evaluate(restore_run(workdir, "last"), "valid", None)
     assert read == ["valid"]
-
-
-def translated(workdir, lines):
-    return restore_run(workdir, "best").translate(lines)
-
-
-def test_translations_of_the_test_set_are_its_hypotheses(tiny_run, workdir, corpus):
-    source = corpus.tests["test"].source_text
-    expected = (tiny_run / "hypotheses-test.txt").read_text("utf-8").split("\n")[:-1]
-    assert translated(workdir, source) == expected
-    assert translated(workdir, source[::-1]) == expected[::-1]

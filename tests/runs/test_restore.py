@@ -16,6 +16,8 @@ from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from tests import numpy_transformer, tiny
 from tests.compiling import jit
+from tests.test_supermask import stable_sort
+from tests.trees import same_bits
 
 RUN = tiny.run()
 VALIDATION = {4: 0.5, 8: 0.9, 12: 0.7, 16: 0.9, 20: 0.1}
@@ -65,10 +67,6 @@ def mean(trees):
     return jax.tree.map(lambda *leaves: np.float32(np.mean(np.float64(leaves), axis=0)), *trees)
 
 
-def same(tree, other):
-    jax.tree.map(np.testing.assert_array_equal, tree, other)
-
-
 @pytest.mark.parametrize(
     ("name", "steps"),
     [
@@ -84,8 +82,8 @@ def test_a_name_means_these_checkpoints_and_their_mean(workdir, saved, name, ste
     """Of equal validation scores the first is the better, as the log says it."""
     restored = restore_run(workdir, name)
     assert restored.step == steps[-1]
-    same(restored.variables["params"], mean([saved[step] for step in steps]))
-    same(restored.variables["random"], initialize(restored.config, RUN.seed)["random"])
+    same_bits(restored.variables["params"], mean([saved[step] for step in steps]))
+    same_bits(restored.variables["random"], initialize(restored.config, RUN.seed)["random"])
 
 
 def test_masks_are_those_of_the_averaged_scores(workdir, saved):
@@ -105,7 +103,7 @@ def masked(weights, scores, keep):
     """W ⊙ M for every W, a matrix of the layer axis too where the scores have one."""
 
     def product(kernel, of):
-        return np.stack([product(kernel, layer) for layer in of]) if of.ndim > 2 else kernel * kept(of, keep)
+        return np.stack([product(kernel, layer) for layer in of]) if of.ndim > 2 else kernel * stable_sort(of, keep)
 
     return {
         name: {"kernel": product(np.asarray(value["kernel"]), np.asarray(scores[name]["scores"]))}
@@ -113,13 +111,6 @@ def masked(weights, scores, keep):
         else masked(value, scores[name], keep)
         for name, value in weights.items()
     }
-
-
-def kept(scores, keep):
-    order = np.argsort(-np.abs(scores).ravel(), kind="stable")
-    mask = np.zeros(scores.size, np.float32)
-    mask[order[: scores.size - int((1 - keep) * scores.size)]] = 1
-    return mask.reshape(scores.shape)
 
 
 @pytest.mark.parametrize(

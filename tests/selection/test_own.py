@@ -15,6 +15,7 @@ from one_layer.runs.settings import resolve
 from one_layer.supermask import Supermask
 from one_layer.system.errors import UserError
 from one_layer.tickets.settings import read_settings
+from one_layer.training.beginning import opened
 from one_layer.training.train import train
 from tests import tiny
 
@@ -76,9 +77,11 @@ def test_a_run_trains_with_it_and_its_ticket_translates_without_it(trained, monk
     assert one_layer.load(trained / "ticket.safetensors").translate(LINES) == expected
 
 
-def test_without_a_way_to_store_its_bits_a_run_ends_without_a_ticket(tmp_path, caplog):
-    train(tiny.run({"model.selection": f"{__name__}:NotStored", "train.updates": 4}), tmp_path / "run", [])
-    assert (tmp_path / "run" / "result.json").is_file() and not (tmp_path / "run" / "ticket.safetensors").exists()
+def test_without_a_way_to_store_its_bits_there_is_no_ticket_and_a_run_says_so_at_its_beginning(tmp_path, caplog):
+    with opened(tiny.run({"model.selection": f"{__name__}:NotStored"}), tmp_path / "run"):
+        pass
+    with pytest.raises(UserError, match="does not say how its bits are stored"):
+        stored_as(NotStored(selection=f"{__name__}:NotStored"))
     assert "this run will have no ticket: model.selection is tests.selection.test_own:NotStored" in caplog.text
 
 

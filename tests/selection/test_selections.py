@@ -18,7 +18,7 @@ from tests.test_supermask import apply, quick, stable_sort
 
 
 @quick
-@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([-0.5, 0.0, 0.3, 0.5, 0.9, 1e9]))
+@given(seed=st.integers(0, 2**32 - 1), threshold=st.sampled_from([-0.5, 0.0, 0.5, 1e9]))
 def test_a_threshold_keeps_what_exceeds_it_and_never_less_than_half_a_percent(seed, threshold):
     """Thousands of entries, so that half a percent is more than the one that is always kept; integers, so that some tie.
 

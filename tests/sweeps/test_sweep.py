@@ -201,20 +201,21 @@ def test_two_tiny_runs_for_real(tmp_path):
     """A real sweep of two runs, which main.py trains."""
     from tests import tiny
 
-    changes = {name: value for name, value in tiny.CHANGES.items() if name != "model.keep"}
+    changes = {name: value for name, value in tiny.CHANGES.items() if name != "optim.lr"}
     changes |= {"train.updates": 0, "train.epochs": 3}
     config = tmp_path / "two.py"
     config.write_text(
         "from configs import toy\nfrom configs.sweeps import vary\nget_config = toy.get_config\n"
-        "def sweep():\n    return vary('model.keep', 0.3, 0.5)\n"
+        "def sweep():\n    return vary('optim.lr', 0.01, 0.02)\n"
     )
     words = [f"--config.{name}={value}" for name, value in changes.items()]
     assert sweep.main([f"--config={config}", f"--workdir={tmp_path / 'runs'}", *words]) == 0
     planned = plans.make(str(config), "", words, tmp_path / "runs").runs
-    few, many = (json.loads(run.paths.result_file.read_text()) for run in planned)
-    for run, result in zip(planned, (few, many), strict=True):
+    slow, fast = (json.loads(run.paths.result_file.read_text()) for run in planned)
+    for run, result in zip(planned, (slow, fast), strict=True):
         assert progress(run.paths, run.config["train"]).updates == result["steps"]
-    assert few["parameters"]["kept"] < many["parameters"]["kept"]
+    assert (slow["config"]["optim"]["lr"], fast["config"]["optim"]["lr"]) == (0.01, 0.02)
+    assert slow["valid"]["score"] != fast["valid"]["score"]
 
 
 def test_a_run_of_another_config_in_the_place_of_a_run_is_refused(planned, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.queue import Queue
-from tests import ROOT, mostly_slow
+from tests import ROOT, mostly_slow, until
 from tests.sweeps.test_sweep import PROGRAM, finished, starts
 
 
@@ -37,27 +37,18 @@ command.run(lambda: sys.exit(sweep.main(sys.argv[1:])))
         return self.process.returncode, printed
 
 
-def wait_for(condition):
-    """Waits until `condition` holds, for at most half a minute. Returns: whether it does."""
-    for _ in range(600):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.parametrize("number", mostly_slow([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
 def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tmp_path, number):
     folder = tmp_path / "runs"
     started = Started(config, folder)
-    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    assert until(lambda: len(list(folder.glob("*/ready"))) == 2)
     started.process.send_signal(number)
     code, printed = started.end()
     assert code == 128 + number and "the same command goes on" in printed
     assert [path.read_text() for path in folder.glob("*/saved")] == 2 * [str(int(number))]
     assert f"{folder}: 2 interrupted, 2 waiting" in printed
     again = Started(config, folder)
-    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 4)
+    assert until(lambda: len(list(folder.glob("*/ready"))) == 4)
     again.process.send_signal(number)
     assert again.end()[0] == 128 + number
     assert Started(config, folder).end()[0] == 0
@@ -68,10 +59,10 @@ def test_a_signal_stops_the_runs_cleanly_and_the_same_command_goes_on(config, tm
 def test_a_kill_leaves_no_run_behind(config, tmp_path):
     folder = tmp_path / "runs"
     started = Started(config, folder)
-    assert wait_for(lambda: len(list(folder.glob("*/ready"))) == 2)
+    assert until(lambda: len(list(folder.glob("*/ready"))) == 2)
     started.process.kill()
     started.end()
-    assert wait_for(lambda: len(list(folder.glob("*/saved"))) == 2)
+    assert until(lambda: len(list(folder.glob("*/saved"))) == 2)
 
 
 def test_a_second_ctrl_c_leaves_no_run_that_seems_to_run(planned, ctrl_c, monkeypatch):

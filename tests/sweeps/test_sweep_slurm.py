@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from one_layer.commands import sweep
 from one_layer.sweeps import plan as plans
 from one_layer.system.errors import UserError
-from tests import ROOT
+from tests import ROOT, until
 
 PROGRAM = Path(__file__).with_name("sweep_program.py")
 STAND_IN = {
@@ -175,10 +174,7 @@ signal.signal(signal.SIGUSR2, over)
 command()
 """
     job = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
-    for _ in range(600):
-        if (tmp_path / "run" / "ready").exists():
-            break
-        time.sleep(0.05)
+    assert until((tmp_path / "run" / "ready").exists)
     job.send_signal(signal.SIGUSR2)
     assert job.wait(timeout=60) == 77
     assert (tmp_path / "run" / "saved").read_text() == str(int(signal.SIGUSR2))

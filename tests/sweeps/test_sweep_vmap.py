@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from one_layer.commands import sweep
 from one_layer.sweeps.plan import Plan, Run
 from one_layer.sweeps.populations import PopulationLauncher, describe
 from one_layer.system.errors import UserError
-from tests import ROOT, tiny
+from tests import ROOT, tiny, until
 
 pytestmark = pytest.mark.slow
 
@@ -105,8 +104,7 @@ def test_a_signal_reaches_a_population_once(planned, tmp_path):
     plan = planned(*({**keep, "train.updates": 1000} for keep in KEEPS))
 
     def interrupt():
-        while not (tmp_path / "runs" / "ready").exists():
-            time.sleep(0.05)
+        until((tmp_path / "runs" / "ready").exists)
         os.kill(os.getpid(), 15)
 
     threading.Thread(target=interrupt).start()

@@ -1,8 +1,12 @@
 """A run of a language model for the tests of each kind: a module has its WORDS, the number of its LINES, and its CHANGES to tiny ones."""
 
+import shutil
+
 import numpy as np
 import pytest
 
+import one_layer
+from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
@@ -35,3 +39,17 @@ def folder(tmp_path_factory, run_of):
 def model(folder):
     """Its best model."""
     return restore_run(folder)
+
+
+def assert_ticket_is_checkpoint(model, ticket, folder, lines, score):
+    """Alone in another folder, with masks as bits too, a ticket says of `lines` what its checkpoint says, and has its test score.
+
+    So has the checkpoint with the masks of its ticket. Returns: the model of the ticket.
+    """
+    alone = shutil.copy(ticket, folder / "alone.safetensors")
+    whole, packed = one_layer.load(alone), one_layer.load(alone, packed=True)
+    said = [each.lines(iter(lines)) for each in (model, whole, packed, model.with_masks(whole.masks))]
+    assert said == [said[0]] * 4 and len(said[0]) == len(lines)
+    scores = [evaluate(each, "test", None)["test"][score] for each in (model, whole, packed)]
+    assert scores == pytest.approx([scores[0]] * 3, rel=1e-6)
+    return whole

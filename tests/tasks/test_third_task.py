@@ -4,7 +4,6 @@ It trains, resumes, is evaluated, is exported to a ticket and served, without a 
 """
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import one_layer
 from one_layer.data.batches import evaluation_batches
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
@@ -27,7 +25,6 @@ from one_layer.layers.matrix import Projection
 from one_layer.models import build
 from one_layer.models.families import FAMILIES, Family, Head
 from one_layer.models.networks import NETWORKS, Network
-from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
@@ -39,6 +36,7 @@ from one_layer.tasks.protocol import Task
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from tests import tiny
+from tests.tasks.conftest import assert_ticket_is_checkpoint
 
 LETTERS = "abcd"
 
@@ -194,15 +192,9 @@ def test_it_resumes(folder, tmp_path):
 
 @pytest.mark.slow
 def test_its_ticket_is_its_checkpoint(folder, tmp_path):
-    alone = shutil.copy(folder.ticket_file, tmp_path / "words.safetensors")
-    models = [restore_run(folder), one_layer.load(alone), one_layer.load(alone, packed=True)]
-    models.append(models[0].with_masks(models[1].masks))
-    words = ["abc", "ddd", "cab"]
-    said = [model.lines(words) for model in models]
-    assert said == [said[0]] * 4 and len(said[0]) == 3
-    scores = [evaluate(model, "test", None)["test"]["accuracy"] for model in models]
-    assert scores[0] == scores[1] == scores[2]
-    leaves = jax.tree.leaves(models[1].variables["params"])
+    words, model = ["abc", "ddd", "cab"], restore_run(folder)
+    whole = assert_ticket_is_checkpoint(model, folder.ticket_file, tmp_path, words, "accuracy")
+    leaves = jax.tree.leaves(whole.variables["params"])
     assert leaves and all(leaf.dtype == jnp.float32 for leaf in leaves)  # the head alone: masks are bits
 
 

@@ -1,23 +1,27 @@
 """A ticket says by which version of Unicode its text is tokenised or lower-cased, where anything of that is done."""
 
+import dataclasses
 import unicodedata
 
 import pytest
 
+from one_layer.runs.restore import restore_run
 from one_layer.system.errors import UserError
 from one_layer.tickets import restore_ticket
 from one_layer.tickets.inspection import inspect
 from one_layer.tickets.settings import Settings, read_settings, write_settings
-from one_layer.tickets.ticket import load, save
-from one_layer.training.train import train
+from one_layer.tickets.ticket import export, load, save
 from tests import tiny
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_the_version_is_that_of_the_writer_and_another_reader_is_warned(tmp_path, monkeypatch, caplog, lowercase):
-    run = tiny.run({"data.lowercase": lowercase, "train.updates": 4})
-    train(run, tmp_path / "run", [])
-    path = tmp_path / "run" / "ticket.safetensors"
+def test_the_version_is_that_of_the_writer_and_another_reader_is_warned(
+    tiny_run, tmp_path, monkeypatch, caplog, lowercase
+):
+    model, path = restore_run(tiny_run), tmp_path / "ticket.safetensors"
+    steps = dataclasses.replace(model.assets.source_preprocessing, lowercase=lowercase)
+    assets = dataclasses.replace(model.assets, source_preprocessing=steps)
+    export(dataclasses.replace(model, assets=assets), path)
     known = unicodedata.unidata_version if lowercase else ""
     assert load(path).unicode == inspect(path).settings.unicode == known
     save(tmp_path / "copy.safetensors", load(path))

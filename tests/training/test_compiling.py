@@ -3,6 +3,7 @@
 import threading
 import time
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,21 +85,22 @@ POLICY = {"model.encoder_layers": "LRL", "model.reservoir": "ffn", "model.weight
 
 
 @pytest.mark.parametrize("changes", [{}, pytest.param(POLICY, marks=pytest.mark.slow)], ids=["masks", "policy"])
-def test_a_run_finds_the_updates_that_the_measurement_of_its_speed_has_compiled(compiled, changes, tmp_path):
+def test_a_run_finds_the_updates_that_the_measurement_of_its_speed_has_compiled(compiled, changes, tmp_path, caplog):
     """And a run of another pace finds those of the first one. A policy has two programs, of which the measurement meets one."""
     trainer.train_step.cache_clear()
+    minutes = {"train.minutes": 2.0, "train.epochs": 1, "data.tests": (), **changes}
 
-    def updates(name: str, **more: float) -> int:
+    def trained(name: str, **more: float) -> tuple[dict[str, Any], int]:
         compiled.clear()
-        train(
-            tiny.run({"train.minutes": 2.0, "train.epochs": 1, "data.tests": (), **changes, **more}),
-            tmp_path / name,
-            [],
-        )
-        return sum("step" in name for name in compiled)
+        result = train(tiny.run({**minutes, **more}), tmp_path / name, [])
+        return result, sum("step" in name for name in compiled)
 
-    assert updates("first") == (2 if changes else 1)
-    assert updates("second", **{"optim.lr": 1e-4, "optim.warmup": 2}) == 0
+    with caplog.at_level("INFO"):
+        result, updates = trained("first")
+    assert updates == (2 if changes else 1)
+    assert result["epochs"] == 1 and result["config"]["train"]["updates"] > 20
+    assert "chosen: train.updates=" in caplog.text
+    assert trained("second", **{"optim.lr": 1e-4, "optim.warmup": 2})[1] == 0
 
 
 def test_the_seconds_of_a_training_are_those_of_its_updates(monkeypatch, tmp_path):

@@ -85,7 +85,7 @@ def test_layers_that_do_not_fit_are_refused_and_the_log_says_other_settings(tiny
 
 
 def test_the_log_says_that_merges_come_from_the_other_run(tmp_path):
-    train(tiny.run({"data.bpe_merges": 20, "train.updates": 4}), tmp_path, [])
+    train(tiny.run({"data.bpe_merges": 20, "train.updates": 4, "data.tests": ()}), tmp_path, [])
     _, corpus, found = begun(tuned(tmp_path, {"data.bpe_merges": 7}))
     assert "data.bpe_merges has no effect" in found.report[-1]
     assert corpus.source_preprocessing.codes == RunFolder(tmp_path).assets().source_preprocessing.codes
@@ -94,7 +94,7 @@ def test_the_log_says_that_merges_come_from_the_other_run(tmp_path):
 def test_a_table_of_both_languages_becomes_the_table_of_the_texts(tiny_run, text, tmp_path):
     changes = {"model.weights": "dense", "data.joined_vocabulary": True, "model.shared_embedding": True}
     dense = {"model.weights": "dense"}
-    train(tiny.run({**changes, "train.updates": 4}), tmp_path, [])
+    train(tiny.run({**changes, "train.updates": 4, "data.tests": ()}), tmp_path, [])
     model, _, found = begun(classifier(tmp_path, text, dense))
     shared = model.variables["params"]["shared_embedding"]["kernel"]
     np.testing.assert_array_equal(found.params["source_embedding"]["kernel"], shared)
@@ -104,9 +104,10 @@ def test_a_table_of_both_languages_becomes_the_table_of_the_texts(tiny_run, text
 def over_tables(tmp_path_factory):
     """Two dense runs, `first` and `second`, and `run`, whose scores are over the tables of the first."""
     folder = tmp_path_factory.mktemp("over_tables")
-    for seed, name in enumerate(("first", "second")):
-        train(tiny.run({"model.weights": "dense", "train.updates": 4, "seed": seed}), folder / name, [])
-    train(tiny.run({**tables(folder / "first"), "train.updates": 4}), folder / "run", [])
+    for name, updates in (("first", 4), ("second", 8)):
+        changes = {"train.updates": updates, "train.evaluate_every": updates, "data.tests": ()}
+        train(tiny.run({"model.weights": "dense", **changes}), folder / name, [])
+    train(tiny.run({**tables(folder / "first"), "train.updates": 4, "data.tests": ()}), folder / "run", [])
     return folder
 
 
@@ -115,7 +116,8 @@ def tables(path):
 
 
 def test_scores_over_tables_are_taken_over_with_the_same_tables(over_tables, tmp_path):
-    train(tuned(over_tables / "run", {**tables(over_tables / "first"), "train.updates": 4}), tmp_path, [])
+    changes = {**tables(over_tables / "first"), "train.updates": 4, "data.tests": ()}
+    train(tuned(over_tables / "run", changes), tmp_path, [])
     ours, theirs = (fine_tuning.read_frozen(RunFolder(each).frozen_file) for each in (tmp_path, over_tables / "run"))
     assert ours.keys() == theirs.keys() == {f"frozen/{side}_embedding/kernel" for side in ("source", "target")}
     for name, table in ours.items():

@@ -8,17 +8,10 @@ from hypothesis import strategies as st
 
 from one_layer.supermask import Supermask
 from one_layer.training.flips import flipped_share, masks_of
+from tests.test_supermask import stable_sort
 
 selected = jax.jit(masks_of, static_argnums=1)
 quick = settings(max_examples=20, deadline=None, derandomize=True)
-
-
-def numpy_mask(scores, keep):
-    """The k entries of largest |score|, the lower index winning a tie."""
-    order = np.argsort(-np.abs(scores).reshape(-1), kind="stable")
-    mask = np.zeros(scores.size, np.uint8)
-    mask[order[: scores.size - int((1 - keep) * scores.size)]] = 1
-    return mask
 
 
 def params(seed):
@@ -31,7 +24,7 @@ def params(seed):
 def numpy_masks(tree, keep):
     """Mask bits by name, a row for every layer."""
     return {
-        name: np.stack([numpy_mask(layer, keep) for layer in np.asarray(tree[name]["scores"]).reshape(layers, -1)])
+        name: np.stack([stable_sort(layer, keep) for layer in np.asarray(tree[name]["scores"]).reshape(layers, -1)])
         for name, layers in (("embedding", 1), ("stack", 3), ("odd", 2))
     }
 

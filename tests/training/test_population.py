@@ -22,7 +22,7 @@ from one_layer.training.stacked import Stack
 from one_layer.training.train import train
 from tests import tiny
 
-ALL = {"train.patience": 1, "optim.weight_decay": 0.01}
+ALL = {"train.patience": 1, "optim.weight_decay": 0.01, "data.tests": ()}
 MEMBERS = {
     "one": {"model.keep": 0.5, "seed": 1},
     "two": {"model.keep": 0.3, "seed": 2, "optim.warmup": 3, "optim.weight_decay": 0.02, "optim.label_smoothing": 0.05},
@@ -216,7 +216,7 @@ def test_seconds_are_those_of_the_shared_updates(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "write", taking(1000, results.write))
     monkeypatch.setattr(Checkpoints, "close", taking(1000, Checkpoints.close))
     monkeypatch.setattr(_Course, "evaluate_and_save", taking(1000, _Course.evaluate_and_save))
-    assert not train_together(entries(tmp_path, "one", "still"), Interruption())
+    assert not train_together(entries(tmp_path, "one", "two", "still"), Interruption())
     one, still = (result(tmp_path / name) for name in ("one", "still"))
     assert one["steps"] > still["steps"], "the first goes on after the second has been scored"
     for ended in (one, still):

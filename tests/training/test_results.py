@@ -16,40 +16,35 @@ from tests.tiny_tickets import flat, same_numbers
 from tests.training.test_train import result
 
 
-@pytest.fixture
-def worsening(tmp_path, monkeypatch):
-    """The folder of a run whose first evaluation is its best."""
+@pytest.mark.slow
+def test_the_score_is_that_of_the_checkpoint_beside_it(tmp_path, monkeypatch):
+    """Also if the best checkpoint was damaged and was removed, as the message about it says."""
     losses = iter([1.0, 2.0, 3.0])
     monkeypatch.setattr(Trainer, "new_validator", lambda self: lambda *_: {"valid/nll": next(losses)})
     train(tiny.run(), tmp_path, [])
     assert result(tmp_path)["valid"] == {"select": "nll", "score": -1.0, "step": tiny.EVERY}
-    return tmp_path
+    shutil.rmtree(tmp_path / "checkpoints" / str(tiny.EVERY))
+    train(tiny.run(), tmp_path, [])
+    assert result(tmp_path)["valid"] == {"select": "nll", "score": -2.0, "step": 2 * tiny.EVERY}
 
 
-@pytest.mark.slow
-def test_the_score_is_that_of_the_checkpoint_beside_it(worsening):
-    """Also if the best checkpoint was damaged and was removed, as the message about it says."""
-    shutil.rmtree(worsening / "checkpoints" / str(tiny.EVERY))
-    train(tiny.run(), worsening, [])
-    assert result(worsening)["valid"] == {"select": "nll", "score": -2.0, "step": 2 * tiny.EVERY}
-
-
-@pytest.mark.slow
-def test_there_are_no_areas_under_a_curve_of_which_a_part_was_removed(worsening, caplog):
+def test_there_are_no_areas_under_a_curve_of_which_a_part_was_removed(tiny_run, tmp_path, caplog):
     """As the message about a damaged line says. What is left would give another area."""
-    assert result(worsening)["convergence"].keys() == {"seconds", "updates", "flops"}
-    file = worsening / "metrics.jsonl"
-    kept = [line for line in file.read_bytes().splitlines(keepends=True) if json.loads(line).get("valid/nll") != 2.0]
-    file.write_bytes(b"".join(kept))
-    train(tiny.run(), worsening, [])
-    assert result(worsening)["convergence"] == {}
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
+    assert result(folder)["convergence"].keys() == {"seconds", "updates", "flops"}
+    file = folder / "metrics.jsonl"
+    lines = [(line, json.loads(line)) for line in file.read_bytes().splitlines(keepends=True)]
+    file.write_bytes(b"".join(line for line, found in lines if found["step"] != 8 or "valid/nll" not in found))
+    train(tiny.run(), folder, [])
+    assert result(folder)["convergence"] == {}
     assert "metrics.jsonl lacks 1 of 3 evaluations, the first at update 8" in caplog.text
 
 
 @pytest.mark.slow
 def test_a_dense_model_trained_in_few_bits_has_a_ticket_of_what_its_checkpoint_computes_with(tmp_path):
     precisions = {"model.trained_precision": "int4", "model.vector_precision": "int8"}
-    train(tiny.run({"model.weights": "dense", "train.updates": tiny.EVERY, **precisions}), tmp_path, [])
+    changes = {"model.weights": "dense", "train.updates": tiny.EVERY, "data.tests": ()}
+    train(tiny.run({**changes, **precisions}), tmp_path, [])
     best, ticket = restore_run(tmp_path), tickets.restore_ticket(tmp_path / "ticket.safetensors")
     same_numbers(flat(ticket.prepared), flat(best.prepared))
     same_numbers(flat(ticket.variables), flat(best.prepared))

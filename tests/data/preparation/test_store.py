@@ -13,6 +13,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load
 from one_layer.system.errors import UserError
+from tests.data.pairs import write
 
 GERMAN = ["das ist ein haus", "ja", "", "nein nein nein nein nein nein"]
 ENGLISH = ["this is a house", "yes", "no", "no"]
@@ -25,11 +26,6 @@ def config(tmp_path: Path) -> DataConfig:
     return DataConfig(
         source="text", directory=str(tmp_path), store=str(tmp_path / "store"), max_length=6, lowercase=True
     )
-
-
-def write(folder: Path, name: str, german: list[str], english: list[str]) -> None:
-    for language, lines in {"de": german, "en": english}.items():
-        (folder / f"{name}.{language}").write_text("".join(line + "\n" for line in lines))
 
 
 def kept(config: DataConfig) -> list[str]:

@@ -26,7 +26,8 @@ from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.system.errors import UserError
-from tests import ROOT
+from tests import ROOT, until
+from tests.data.pairs import write
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)
 WORDS = st.lists(st.sampled_from(["das", "Haus", "neu,", "naïve", "a-b", "„ja“", "\u2028", "\x07", "@@", " "]))
@@ -51,15 +52,10 @@ WAYS: list[dict[str, Any]] = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("text")
-    write(folder, "valid", RAW[:2])
+    write(folder, "valid", *zip(*RAW[:2], strict=True))
     (folder / "code").write_text("#version: 0.2\nu s</w>\nn e\n")
     (folder / "code.bytes").write_text("#version: 0.2\nu s\nn e\n")
     return folder
-
-
-def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
-    for side, language in enumerate(("de", "en")):
-        (folder / f"{name}.{language}").write_text("".join(pair[side] + "\n" for pair in pairs), "utf-8")
 
 
 def config_of(folder: Path, way: dict[str, Any]) -> DataConfig:
@@ -103,7 +99,7 @@ def test_chunks_give_the_same_as_all_at_once(
     @example([(["das"], ["„ja“"] * 200)])  # too long, and left out
     def check(more: list[tuple[list[str], list[str]]]) -> None:
         pairs = RAW + [(" ".join(source), " ".join(target)) for source, target in more]
-        write(folder, "train", pairs)
+        write(folder, "train", *zip(*pairs, strict=True))
         corpus = load(config)
         assert of(corpus) == at_once(config, pairs)
         assert [v.counts for v in corpus.vocabularies] == [v.counts for v in at_once(config, pairs)[0]]
@@ -112,7 +108,7 @@ def test_chunks_give_the_same_as_all_at_once(
 
 
 def test_several_processes_give_the_same_text_in_the_same_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(folder, "train", RAW)
+    write(folder, "train", *zip(*RAW, strict=True))
     monkeypatch.setattr(streaming, "_CHUNK", 2)
     monkeypatch.setattr(streaming, "_FEW", {True: 0, False: 0})
     monkeypatch.setattr(streaming, "cores", lambda: 2)
@@ -209,15 +205,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def until(condition) -> bool:
-    """Waits until `condition` holds, for at most a minute. Returns: whether it does."""
-    for _ in range(600):
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which cores a process may use")

@@ -4,14 +4,12 @@ import dataclasses
 import json
 import logging
 import math
-import shutil
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import one_layer
 from one_layer import tickets
 from one_layer.data.special_tokens import EOS
 from one_layer.data.stream import Stream
@@ -24,6 +22,7 @@ from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.training.metrics import read_metrics
+from tests.tasks.conftest import assert_ticket_is_checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -86,12 +85,7 @@ def test_a_smaller_stride_is_another_score_with_its_own_file(folder, model):
 
 
 def test_its_ticket_is_its_checkpoint_and_its_size_was_known(folder, model, tmp_path):
-    alone = shutil.copy(folder.ticket_file, tmp_path / "model.safetensors")
-    models = [model, one_layer.load(alone), one_layer.load(alone, packed=True), model.with_masks(model.masks)]
-    said = [each.lines(iter(["un dos", "", "cat"])) for each in models]
-    assert said == [said[0]] * 4 and len(said[0]) == 3
-    scores = [evaluate(each, "test", None)["test"]["nll"] for each in models]
-    assert scores[0] == pytest.approx(scores[1], rel=1e-6) and scores[1] == pytest.approx(scores[2], rel=1e-6)
+    assert_ticket_is_checkpoint(model, folder.ticket_file, tmp_path, ["un dos", "", "cat"], "nll")
     assert ticket_bytes(model.config) <= folder.ticket_file.stat().st_size
 
 

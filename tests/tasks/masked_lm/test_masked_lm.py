@@ -3,12 +3,10 @@
 import dataclasses
 import json
 import math
-import shutil
 
 import numpy as np
 import pytest
 
-import one_layer
 from one_layer import tickets
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import Vocabulary
@@ -19,6 +17,7 @@ from one_layer.tasks import TASKS
 from one_layer.tasks.masked_lm.model import WHITE_AT_END
 from one_layer.training.fine_tuning import source_of
 from one_layer.training.metrics import read_metrics
+from tests.tasks.conftest import assert_ticket_is_checkpoint
 
 pytestmark = pytest.mark.slow
 
@@ -72,12 +71,7 @@ def test_a_run_that_begins_with_it_reads_the_same_units(folder, run_of):
 
 
 def test_its_ticket_is_its_checkpoint(folder, model, tmp_path):
-    alone = shutil.copy(folder.ticket_file, tmp_path / "model.safetensors")
-    models = [model, one_layer.load(alone), one_layer.load(alone, packed=True), model.with_masks(model.masks)]
-    said = [each.lines(iter(["uno <mask> tre", "", "<mask>"])) for each in models]
-    assert said == [said[0]] * 4 and len(said[0]) == 3
-    scores = [evaluate(each, "test", None)["test"] for each in models]
-    assert scores[0]["accuracy"] == scores[1]["accuracy"] == scores[2]["accuracy"]
+    assert_ticket_is_checkpoint(model, folder.ticket_file, tmp_path, ["uno <mask> tre", "", "<mask>"], "accuracy")
 
 
 def test_a_mask_takes_the_white_space_before_it_that_tokenizers_takes():

@@ -51,6 +51,25 @@ def compiled(beam, max_length=LONGEST):
     return run
 
 
+@partial(jax.jit, static_argnums=1)
+def run_by_ancestors(table, beam, limit):
+    """History stays where it was written; each beam's own is read along its ancestors."""
+
+    def model(tokens, position, memory):
+        history, ancestors = memory
+        history = history.at[:, position].set(tokens.reshape(BATCH, beam))
+        ancestors = ancestors.at[:, :, position].set(jnp.arange(beam))
+        own = jnp.take_along_axis(history, ancestors.swapaxes(1, 2), axis=2).swapaxes(1, 2).reshape(-1, LONGEST + 1)
+        own = jnp.where(jnp.arange(LONGEST + 1) <= position, own, 0)
+        return table[(own @ POWERS + 31 * jnp.repeat(SENTENCES, beam)) % len(table)], (history, ancestors)
+
+    def reorder(memory, parents):
+        return memory[0], jnp.take_along_axis(memory[1], parents[..., None], axis=1)
+
+    memory = jnp.full((BATCH, LONGEST + 1, beam), -1), jnp.zeros((BATCH, beam, LONGEST + 1), jnp.int32)
+    return beam_search(model, memory, BATCH, beam=beam, max_length=LONGEST, limit=limit, reorder=reorder)
+
+
 def search(
     table, beam, limit=LONGEST, penalty=1.0, sentences=SENTENCES, poison=NEVER, active=None, **options
 ) -> Hypotheses:
@@ -166,25 +185,8 @@ def test_every_sentence_has_its_own_limit(table, beam, limits):
 @quick
 @given(TABLES, BEAMS, LIMITS)
 def test_a_cache_may_keep_its_rows_and_reorder_who_descends_from_whom(table, beam, limit):
-    """History stays where it was written; each beam's own is read along its ancestors."""
-
-    @partial(jax.jit, static_argnums=1)
-    def run(table, beam, limit):
-        def model(tokens, position, memory):
-            history, ancestors = memory
-            history = history.at[:, position].set(tokens.reshape(BATCH, beam))
-            ancestors = ancestors.at[:, :, position].set(jnp.arange(beam))
-            own = jnp.take_along_axis(history, ancestors.swapaxes(1, 2), axis=2).swapaxes(1, 2).reshape(-1, LONGEST + 1)
-            own = jnp.where(jnp.arange(LONGEST + 1) <= position, own, 0)
-            return table[(own @ POWERS + 31 * jnp.repeat(SENTENCES, beam)) % len(table)], (history, ancestors)
-
-        def reorder(memory, parents):
-            return memory[0], jnp.take_along_axis(memory[1], parents[..., None], axis=1)
-
-        memory = jnp.full((BATCH, LONGEST + 1, beam), -1), jnp.zeros((BATCH, beam, LONGEST + 1), jnp.int32)
-        return beam_search(model, memory, BATCH, beam=beam, max_length=LONGEST, limit=limit, reorder=reorder)
-
-    jax.tree.map(np.testing.assert_array_equal, jax.device_get(run(table, beam, limit)), search(table, beam, limit))
+    found = jax.device_get(run_by_ancestors(table, beam, limit))
+    jax.tree.map(np.testing.assert_array_equal, found, search(table, beam, limit))
 
 
 def test_a_vocabulary_smaller_than_the_beam():
