@@ -67,6 +67,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.peer and arguments.name != "accelerator":
         parser.error(f"--peer belongs to accelerator, not to {arguments.name}")
+    if arguments.out and arguments.out.is_dir():
+        parser.error(f"--out={arguments.out} is a folder; give a file")
     keep_freed_memory()  # as training does
     about = {
         "benchmark": arguments.name,
@@ -81,11 +83,11 @@ def main() -> None:
     }
     more = {"peer": arguments.peer} if arguments.peer else {}
     result = BENCHMARKS[arguments.name].measure(arguments.size, arguments.quick, **more)
+    _print(result)  # first, so that it is seen though the file cannot be written
     if arguments.out:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         with arguments.out.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**about, **result}) + "\n")
-    _print(result)
 
 
 if __name__ == "__main__":

@@ -62,8 +62,10 @@ def _run(
     known = stated.keys() | overrides.keys()
     if "model.heads" not in known:
         raise UserError("the checkpoint does not say how many heads its model has; give --config.model.heads")
-    if found["weights"] != "dense" and not known & {"model.keep", "model.threshold"}:
-        raise UserError("the checkpoint does not say which fraction its masks keep; give --config.model.keep")
+    selection = str(found.get("selection", overrides.get("model.selection")))
+    key = "model.threshold" if selection.endswith("threshold") else "model.keep"
+    if found["weights"] != "dense" and key not in known:
+        raise UserError(f"the checkpoint does not say which of its weights the masks keep; give --config.{key}")
     data = {"source": "text", "directory": str(dictionaries[0].parent), "joined_vocabulary": found["shared_embedding"]}
     data["undo"] = "subword-nmt,moses"  # what fairseq's recipes prepare; data.undo=sentencepiece says another way
     data |= {

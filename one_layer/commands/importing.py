@@ -77,8 +77,13 @@ def new_folder(workdir: Any) -> RunFolder:
 def run_of(stated: dict[str, Any], overrides: dict[str, Any], assumed: dict[str, Any]) -> RunConfig:
     """The config of an imported run: that of configs/common.py with the values `assumed`, `stated` by the file, and the user's.
 
-    All are by dotted names. Raises: UserError for a user's value that differs from a stated one.
+    All are by dotted names. Raises: UserError for a user's value that differs from a stated one, or names other weights to begin with.
     """
+    for name in ("model.embedding_path", "train.init_from", "train.model_of"):
+        if overrides.get(name):
+            raise UserError(
+                f"--config.{name}={overrides[name]!r}, but the weights are those of the file; leave this option out"
+            )
     for name in stated.keys() & overrides.keys():
         if stated[name] != overrides[name]:
             raise UserError(

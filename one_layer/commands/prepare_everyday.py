@@ -34,7 +34,7 @@ def prepare(tatoeba: Path, multi30k: Path, out: Path) -> None:
     given = [existing_file(tatoeba)]
     given += [existing_file(path) for name in ("train", "test2016") for path in _files(multi30k, name)]
     read = published.checksums(given)
-    everyday = [(row[0], row[1]) for _, row in Table(tatoeba, ("1", "2"))]
+    everyday = [(row[0], row[1]) for _, row in Table(tatoeba, ("1", "2")) if row[0].strip() and row[1].strip()]
     held_out = held_out_of(everyday)
     captions = {name: list(stream_parallel(*_files(multi30k, name))) for name in ("train", "test2016")}
     train = without(held_out["everyday"] + held_out["valid"], everyday + captions["train"])

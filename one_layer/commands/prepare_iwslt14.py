@@ -121,8 +121,9 @@ def main(argv: list[str]) -> None:
     """Runs the command line."""
     parser = parser_of(__doc__)
     parser.add_argument("--out", type=Path, required=True, help="the folder for the prepared text")
-    parser.add_argument("--archive", type=Path, help="the file de-en.tgz (default: de-en.tgz in the folder --out)")
-    parser.add_argument(
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--archive", type=Path, help="the file de-en.tgz (default: de-en.tgz in the folder --out)")
+    source.add_argument(
         "--download", action="store_true", help="download de-en.tgz into the folder --out if it is missing"
     )
     parser.add_argument("--merges", type=positive, default=10_000, help="number of BPE merges (default: %(default)s)")
@@ -131,5 +132,5 @@ def main(argv: list[str]) -> None:
     with locked(given.out, "prepares a corpus in it"):
         archive = given.archive or fetch(ARCHIVE, given.out, given.download)
         if not archive.is_file():
-            raise UserError(f"--archive={archive} does not exist; give the file de-en.tgz, or --download")
+            raise UserError(f"--archive={archive} is no file; give the file de-en.tgz, or --download")
         prepare(archive, given.out, given.merges)

@@ -84,15 +84,15 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
         _report(name, rows, where)
         found[name] = rows
     if model.positions == "frozen":
-        found["position_embedding"] = _positions(model)
+        found["position_embedding"] = _positions(model, _path(model.embedding_path, next(iter(sides.values()))))
     return found
 
 
-def _positions(model: ModelConfig) -> Float32[np.ndarray, "positions d"]:
-    rows = roberta_positions(model.embedding_path, model.d_model)
+def _positions(model: ModelConfig, path: str) -> Float32[np.ndarray, "positions d"]:
+    rows = roberta_positions(path, model.d_model)
     if len(rows) != model.max_positions + PAD + 1:
         raise UserError(
-            f"{model.embedding_path} has positions for {len(rows) - PAD - 1} tokens, but model.max_positions is {model.max_positions}; "
+            f"{path} has positions for {len(rows) - PAD - 1} tokens, but model.max_positions is {model.max_positions}; "
             "make them equal"
         )
     return rows

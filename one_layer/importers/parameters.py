@@ -204,13 +204,24 @@ def check_fields(config: ModelConfig, needed: Mapping[str, tuple[Any, ...]], pro
             raise UserError(f"model.{name} is {found!r:.200}, but {program} has {' or '.join(map(str, values))}")
 
 
+def refuse_shared(config: ModelConfig) -> None:
+    """Raises: UserError if layers share a trained matrix, a mask or the scale of a norm."""
+    shared = {"sharing": config.sharing, "share_norm_scale": config.share_norm_scale}
+    for name, value in shared.items():
+        if value and value != "none":
+            raise UserError(
+                f"model.{name} is {value}, but each layer of an imported model has parameters of its own; leave it out"
+            )
+
+
 def placed(config: ModelConfig, found: Arrays) -> Variables:
     """The variables of a model from another program's arrays, by path.
 
     Where the model has masks, an array is W, and its magnitudes are the scores, so that the first masks keep its largest entries with
     their signs; else it is trained.
-    Raises: UserError if more than masks is trained in layers.
+    Raises: UserError if more than masks is trained in layers, or if layers share what is trained.
     """
+    refuse_shared(config)
     beside = {"gains": config.gains != "none", "adapter_rank": config.adapter_rank > 0}
     for name in (name for name, trained in beside.items() if trained):
         raise UserError(

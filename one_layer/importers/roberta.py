@@ -152,6 +152,8 @@ def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables
             f"model.weights is {config.weights!r} and model.share_norm_scale is {config.share_norm_scale}, but each layer of RoBERTa has "
             "parameters of its own; give model.weights=dense, or multi_layer for masks over RoBERTa's weights, and leave out the other"
         )
+    if config.shares_trained:  # masks are drawn, and may be shared
+        parameters.refuse_shared(config)
     state, report = _plain(state)
     wanted = list(entries(config))
     head = [each for each in wanted if each.path[0].startswith("head_")]

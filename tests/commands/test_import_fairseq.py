@@ -94,6 +94,8 @@ def test_missing_values_are_asked_for(command, holding):
         del options[name]
         with pytest.raises(UserError, match=rf"does not say .*; give --config\.model\.{flag}"):
             command(*(["--config.model.heads=2"] if flag == "keep" else []))
+    with pytest.raises(UserError, match=r"does not say .*; give --config\.model\.keep"):
+        command("--config.model.heads=2", "--config.model.threshold=0.3")
     workdir = command("--config.model.heads=2", "--config.model.keep=0.25")
     restored = restore_run(workdir, "best").config
     assert (restored.heads, restored.keep, restored.d_model) == (2, 0.25, 8)

@@ -287,6 +287,26 @@ def test_a_gpt2_that_is_computed_in_another_way_is_refused(gpt2, tmp_path, optio
 def test_what_is_trained_beside_masks_has_no_place_in_it(gpt2, tmp_path, key):
     with pytest.raises(UserError, match=rf"model.{key.replace('=', ' is ')}, but an imported model has masks alone"):
         imported(gpt2(), tmp_path, f"--config.model.{key}")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (
+            "model.sharing=masks",
+            r"model\.sharing is masks, but each layer of an imported model has parameters of its own",
+        ),
+        ("model.share_norm_scale=True", r"model\.share_norm_scale is True, but each layer"),
+        (
+            "train.init_from=run",
+            r"train\.init_from='run', but the weights are those of the file; leave this option out",
+        ),
+        ("model.embedding_path=vectors", r"model\.embedding_path='vectors', but the weights are those of the file"),
+    ],
+)
+def test_what_the_file_decides_cannot_be_given(gpt2, tmp_path, option, message):
+    with pytest.raises(UserError, match=message):
+        imported(gpt2(), tmp_path, f"--config.{option}")
     assert not (tmp_path / "run").exists()
 
 
