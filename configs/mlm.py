@@ -15,7 +15,7 @@ learned on the training text. The argument is WEIGHTS_SIZE, where WEIGHTS is den
 
 `base` is as RoBERTa is: LayerNorm after each block, and 15 % of the tokens are predicted; its batches are smaller, and it has not been
 trained yet. Small models on small batches do not learn in that way for a long time, so the others have LayerNorm before each block, predict
-30 % of the tokens, and draw the random matrices of attention by Xavier's rule; docs/language-models.md has the measurements. All sizes have
+30 % of the tokens, and draw the random matrices of attention by Xavier's rule; results/README.md has the measurements. All sizes have
 exact GELU, LayerNorm after the sum of embedding and position, and sinusoids as positions.
 """
 

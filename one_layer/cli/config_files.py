@@ -18,6 +18,13 @@ from one_layer.runs.records import flatten
 from one_layer.system.errors import UserError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+_SHARED = (
+    "__init__.py",
+    "classification.py",
+    "common.py",
+    "paper.py",
+    "sweeps.py",
+)  # of `configs`: parts of the others
 
 
 def folder() -> Path:
@@ -61,9 +68,7 @@ def loaded(file: str, *functions: str) -> ModuleType:
     """The module of a config file, which has these functions. Raises: UserError if it cannot be loaded, or lacks one."""
     path = Path(file)
     if path.suffix != ".py" or not path.is_file():
-        names = sorted(
-            each.name for each in folder().glob("*.py") if "def get_config(arg" in each.read_text(encoding="utf-8")
-        )
+        names = [each.name for each in sorted(folder().glob("*.py")) if each.name not in _SHARED]
         near = difflib.get_close_matches(path.name, names, 1, 0.8)
         meant = f"did you mean configs/{near[0]}?" if near else f"known in configs/ are {', '.join(names)}"
         raise UserError(f"--config={file} {'is no Python file' if path.exists() else 'does not exist'}; {meant}")

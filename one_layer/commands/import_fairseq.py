@@ -5,7 +5,8 @@
     python main.py --mode=evaluate --workdir=DIR
 
 Sizes are read from the tensors, and options from the file's `args` (or `cfg`). Give what the file does not say with --config: a file
-that holds only tensors needs --config.model.heads and, if the model is masked, --config.model.keep. Also give the text that
+that holds only tensors needs --config.model.heads and, if the model is masked, --config.model.keep, or --config.model.threshold where
+--config.model.selection is one by a threshold. Also give the text that
 `main.py --mode=evaluate` scores: files {directory}/{name}.{language}, already split by BPE. To translate raw lines with
 --mode=translate, add how that text was prepared: data.prepared=True with data.tokenize, data.lowercase and data.bpe_codes.
 
@@ -71,7 +72,10 @@ def _run(
     data |= {
         f"{side}_language": options[f"{side}_lang"] for side in ("source", "target") if options.get(f"{side}_lang")
     }
-    return run_of(stated, overrides, {f"data.{name}": value for name, value in data.items()})
+    assumed = {f"data.{name}": value for name, value in data.items()}
+    return run_of(
+        stated, overrides, assumed, but="model.embedding_path"
+    )  # it says that the file's tables were pre-trained
 
 
 def main(argv: list[str]) -> None:

@@ -74,13 +74,14 @@ def new_folder(workdir: Any) -> RunFolder:
     return folder
 
 
-def run_of(stated: dict[str, Any], overrides: dict[str, Any], assumed: dict[str, Any]) -> RunConfig:
+def run_of(stated: dict[str, Any], overrides: dict[str, Any], assumed: dict[str, Any], but: str = "") -> RunConfig:
     """The config of an imported run: that of configs/common.py with the values `assumed`, `stated` by the file, and the user's.
 
-    All are by dotted names. Raises: UserError for a user's value that differs from a stated one, or names other weights to begin with.
+    All are by dotted names. Raises: UserError for a user's value that differs from a stated one, or names other weights to begin with;
+    `but` is a key that may do so.
     """
     for name in ("model.embedding_path", "train.init_from", "train.model_of"):
-        if overrides.get(name):
+        if overrides.get(name) and name != but:
             raise UserError(
                 f"--config.{name}={overrides[name]!r}, but the weights are those of the file; leave this option out"
             )

@@ -67,7 +67,7 @@ def check_warmup(run: RunConfig, epoch_updates: int) -> None:
     warmup: Any = run.optim.warmup
     updates = total_updates(run.train, epoch_updates)
     if updates < warmup:
-        longer = "train.minutes" if run.train.minutes else "train.updates or train.epochs"
+        longer = f"train.{'minutes' if run.train.minutes else 'updates'} or train.epochs"
         raise UserError(
             f"optim.warmup is {warmup:,}, but the run ends after {updates:,} updates, before the learning rate has reached optim.lr; "
             f"give a smaller optim.warmup, for instance {max(1, updates // 20)}, or more {longer}"

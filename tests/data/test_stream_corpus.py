@@ -214,6 +214,7 @@ def test_other_merges_than_the_run_s_are_refused(folder):
         ({"directory": ".", "train": ""}, r"data\.train='' has an empty name"),
         ({"train": "empty.txt"}, r"empty\.txt is empty"),
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.02"),
+        ({"valid": "dev"}, r"dev does not exist .*\. Or give data\.valid=valid with data\.held_out=0\.02$"),
         ({"tests": ("other",)}, r"other does not exist .*\. Or name the test sets as data\.tests"),
         (
             {"train": "latin.txt", **BPE},

@@ -93,7 +93,7 @@ def test_micro_batches_and_empty_rows_change_nothing(step):
         close(others, sums, 1e-4)
 
 
-def test_an_update_without_a_target_is_applied_and_changes_nothing(step):
+def test_an_update_without_a_target_is_applied_with_a_gradient_of_0(step):
     """A masked language model has one where no token of a small batch is masked."""
     params, moments, fixed = start()
     before, none = jax.tree.map(np.array, params), {"target": np.full_like(batch()["target"], PAD)}

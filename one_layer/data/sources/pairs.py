@@ -70,8 +70,9 @@ class Source(ABC):
     def _existing(self, name: str, path: Path) -> Path:
         """The file `path` of a part, plain or .gz. Raises: UserError if there is none; it says what to do without such a part."""
         if name == self.train:
-            return existing_file(path, "data.train")
-        return existing_part(path, name, "takes the parts valid and test out of the training text" * (name in HELD_OUT))
+            return existing_file(path, "data.train" * (path.name == name))  # else the name is a part of the file's
+        taken = "takes the parts valid and test out of the training text" * (name in HELD_OUT)
+        return existing_part(path, name, taken, validates=name == self.valid)
 
 
 class Toy(Source):

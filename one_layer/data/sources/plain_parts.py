@@ -57,6 +57,5 @@ class PlainParts:
     def _existing(self, name: str, path: Path) -> Path:
         if name == self._config.train:
             return existing_file(path, "data.train")
-        return existing_part(
-            path, name, "makes the last 4 % of the training text the parts valid and test" * (name in HELD_OUT)
-        )
+        taken = "makes the last 4 % of the training text the parts valid and test" * (name in HELD_OUT)
+        return existing_part(path, name, taken, validates=name == self.valid)

@@ -127,7 +127,7 @@ class MissingPart(UserError):
     missing: UserError | None = None
 
 
-def existing_part(path: str | Path, name: str, taken: str) -> Path:
+def existing_part(path: str | Path, name: str, taken: str, validates: bool) -> Path:
     """`existing_file` for the validation or test set `name`; `taken` is what `data.held_out` would do, if it makes this part.
 
     Raises: MissingPart.
@@ -135,8 +135,12 @@ def existing_part(path: str | Path, name: str, taken: str) -> Path:
     try:
         return existing_file(path)
     except UserError as missing:
-        given = f"Without a file for {name}, give data.held_out=0.02, which {taken}, or name" if taken else "Or name"
-        error = MissingPart(f"{missing}. {given} the test sets as data.tests (() for none)")
+        tests = "name the test sets as data.tests (() for none)"
+        if taken:
+            advice = f"Without a file for {name}, give data.held_out=0.02, which {taken}, or {tests}"
+        else:
+            advice = f"Or {'give data.valid=valid with data.held_out=0.02' if validates else tests}"
+        error = MissingPart(f"{missing}. {advice}")
         error.missing = missing
         raise error from None
 
