@@ -90,7 +90,10 @@ def refuse_unknown(prefix: str, values: Iterable[str], known: set[str]) -> None:
     for name in values:
         if name not in known:
             refuse_removed([f"{prefix}{name}"])
-            near = sorted(each for each in known if each.startswith(name)) or difflib.get_close_matches(name, known, 1)
+            near = difflib.get_close_matches(name, known, 1, 0.8) or sorted(
+                each for each in known if each.startswith(name)
+            )
+            near = near or difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {prefix}{near[0]}?" if near else "configs/common.py declares all keys"
             raise UserError(f"unknown key {prefix}{name} in the config; {hint}")
 

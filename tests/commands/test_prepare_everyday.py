@@ -16,7 +16,7 @@ PAIRS = [(f"Sentence {number % 7000}.", f"Satz {number}.") for number in range(8
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("everyday")
     # Newer files have a third column.
-    (folder / "deu.txt").write_text("\tleer\n" + "".join(f"{en}\t{de}\tCC-BY\n" for en, de in PAIRS))
+    (folder / "deu.txt").write_text("\tleer\tCC-BY\n" + "".join(f"{en}\t{de}\tCC-BY\n" for en, de in PAIRS))
     held_out = held_out_of(PAIRS)["everyday"][0]
     captions = {
         "train": [(held_out[0].upper(), "Ein Hund."), ("A cat.", "Eine Katze.")],
