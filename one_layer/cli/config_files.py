@@ -18,13 +18,8 @@ from one_layer.runs.records import flatten
 from one_layer.system.errors import UserError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_SHARED = (
-    "__init__.py",
-    "classification.py",
-    "common.py",
-    "paper.py",
-    "sweeps.py",
-)  # of `configs`: parts of the others
+# The files of `configs` that are parts of the others.
+_SHARED = ("__init__.py", "classification.py", "common.py", "paper.py", "sweeps.py")
 
 
 def folder() -> Path:

@@ -73,9 +73,8 @@ def _run(
         f"{side}_language": options[f"{side}_lang"] for side in ("source", "target") if options.get(f"{side}_lang")
     }
     assumed = {f"data.{name}": value for name, value in data.items()}
-    return run_of(
-        stated, overrides, assumed, but="model.embedding_path"
-    )  # it says that the file's tables were pre-trained
+    # By its embedding_path a report knows that the file's tables were pre-trained.
+    return run_of(stated, overrides, assumed, but="model.embedding_path")
 
 
 def main(argv: list[str]) -> None:

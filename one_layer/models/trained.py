@@ -74,9 +74,9 @@ class TrainedParts:
 
     def _sources(self, path: Path) -> set[Path]:
         """The paths in `params` of the arrays that a variable is or was made of."""
-        return (
-            {(*path[1:-1], name) for name in ("scores", "kernel", *BESIDE)} if path[0] == "materialized" else {path[1:]}
-        )
+        if path[0] != "materialized":
+            return {path[1:]}
+        return {(*path[1:-1], name) for name in ("scores", "kernel", *BESIDE)}
 
 
 def count_trained(config: ModelConfig) -> int:

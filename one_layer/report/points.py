@@ -28,7 +28,8 @@ def points(records: list[Record]) -> list[Point]:
     for record in records:
         for scored, value, by_itself in _scores(record):
             key = scored, settings[record.folder]
-            own |= {key} if by_itself else set()
+            if by_itself:
+                own.add(key)
             known = found.setdefault(key, [])
             if all(other.folder != record.folder for other, _ in known):  # result.json and evaluation-*.json may agree
                 known.append((record, value))

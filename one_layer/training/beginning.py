@@ -82,7 +82,7 @@ def opened(
             chosen: list[str] = []
             if by_text:
                 run, length = with_length(run, known)
-                chosen = length * reads  # another run of this program has cut its text, and has said so
+                chosen = length if reads else []  # another run of this program has cut its text, and has said so
                 corpus = run.task.corpus(run.data, known)
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
