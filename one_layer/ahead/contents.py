@@ -5,6 +5,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
+from jaxtyping import Int
+
 from one_layer.ahead.hlo import Instruction, Program, Shape, Visit, called_by
 
 _COLLECTIVES = {
@@ -27,13 +30,18 @@ _EXECUTES = {"while", "conditional", "call", "async-start"}
 
 @dataclass(frozen=True)
 class Transfer:
-    """A collective: `bytes` of its result on one device in one call of the program, over groups of `devices` devices."""
+    """A collective: `bytes` of its result on one device in one call of the program, over each of `groups` of devices, by their places."""
 
     operation: str
     bytes: float
     times: int
-    devices: int
+    groups: tuple[tuple[int, ...], ...]
     made_by: str
+
+    @property
+    def devices(self) -> int:
+        """How many take part together."""
+        return len(self.groups[0])
 
     @property
     def sent(self) -> float:
@@ -41,6 +49,10 @@ class Transfer:
         share = (self.devices - 1) / self.devices
         whole = self.bytes * (self.devices if self.operation == "reduce-scatter" else 1)
         return whole * {"all-reduce": 2 * share, "collective-permute": 1.0}.get(self.operation, share)
+
+    def leaves(self, together: int) -> bool:
+        """Whether devices of several machines take part, where each machine has `together` of them, in order."""
+        return any(len({device // together for device in group}) > 1 for group in self.groups)
 
 
 @dataclass
@@ -161,7 +173,8 @@ def _traffic(program: Program, visit: Visit) -> float:
     written, known = kernel.shapes[0].bytes if product else kernel.bytes, {each.name: each for each in body}
     for each in body:
         users = [other for other in body if each.name in other.operands]
-        if each.operation == "parameter" and users and all(user.operation in _PARTS for user in users):
+        parts = [user for user in users if user.operation in _PARTS and each.name not in user.operands[1:]]
+        if each.operation == "parameter" and users and parts == users:
             place = int(each.attribute(r"parameter\((\d+)\)"))
             taken = sum(user.bytes for user in users if user.operation in _TAKE)
             if place < len(whole):
@@ -172,11 +185,11 @@ def _traffic(program: Program, visit: Visit) -> float:
 
 
 def _transfer(operation: str, visit: Visit) -> Transfer:
-    each, devices = visit.instruction, _group(visit.instruction)
+    each, groups = visit.instruction, _groups(visit.instruction)
     size = sum(shape.bytes for shape in _result(operation, each)) * visit.times
     if operation == "all-reduce" and visit.computation.startswith(_FUSED_SCATTER):
-        return Transfer("reduce-scatter", size / devices, visit.times, devices, each.made_by)
-    return Transfer(operation, size, visit.times, devices, each.made_by)
+        return Transfer("reduce-scatter", size / len(groups[0]), visit.times, groups, each.made_by)
+    return Transfer(operation, size, visit.times, groups, each.made_by)
 
 
 def _result(operation: str, each: Instruction) -> tuple[Shape, ...]:
@@ -192,13 +205,27 @@ def _result(operation: str, each: Instruction) -> tuple[Shape, ...]:
     return each.shapes[len(each.operands) : 2 * len(each.operands)]
 
 
-def _group(each: Instruction) -> int:
-    """The number of devices that take part in a collective together, in each form that XLA writes."""
-    if axes := each.attribute(r"replica_groups=mesh\[[^\]]*\] \{([^}]*)\}"):
-        sizes = dict(re.findall(r"'(\w+)'=(\d+)", each.attribute(r"replica_groups=mesh\[([^\]]*)\]")))
-        return math.prod(int(sizes[axis]) for axis in re.findall(r"'(\w+)'", axes) if axis in sizes)
-    if sizes_of_groups := each.attribute(r"replica_groups=\[([\d,]+)\]<="):
-        return int(sizes_of_groups.split(",")[-1])
-    if first := each.attribute(r"replica_groups=\{\{([\d,]+)\}"):
-        return len(first.split(","))
-    return 2  # pairs, as a collective-permute has
+def _groups(each: Instruction) -> tuple[tuple[int, ...], ...]:
+    """The devices that take part in a collective together, by their places in the program, in each form that XLA writes."""
+    if form := re.search(r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\(\[([^)]*)\)?\))? \{([^}]*)\}", each.line):
+        mesh = {axis: int(size) for axis, size in re.findall(r"'(\w+)'=(\d+)", form[1])}
+        over = [axis for axis in re.findall(r"'(\w+)'", form[3]) if axis in mesh]
+        order = [list(mesh).index(axis) for axis in [*(axis for axis in mesh if axis not in over), *over]]
+        devices = _transposed(form[2]) if form[2] else np.arange(math.prod(mesh.values()))
+        groups = devices.reshape(*mesh.values()).transpose(order).reshape(-1, math.prod(mesh[axis] for axis in over))
+        return tuple(map(tuple, groups.tolist()))
+    if form := re.search(r"replica_groups=\[[\d,]*?(\d+)\]<=\[([\d,]+\](?:T\([\d,]+)?)", each.line):
+        return tuple(map(tuple, _transposed(form[2]).reshape(-1, int(form[1])).tolist()))
+    listed = each.attribute(r"(?:replica_groups|source_target_pairs)=\{(\{[\d,{}]+\})\}")
+    return tuple(tuple(_integers(group)) for group in re.findall(r"\d[\d,]*", listed)) or ((0, 1),)
+
+
+def _transposed(form: str) -> Int[np.ndarray, "devices"]:
+    """Numbers from 0 in the order that XLA writes as `4,2]T(1,0`: of that shape, and then with its axes in that order."""
+    shape, _, order = form.partition("]")
+    numbers = np.arange(math.prod(_integers(shape))).reshape(_integers(shape))
+    return (numbers.transpose(_integers(order)) if order else numbers).ravel()
+
+
+def _integers(text: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", text)]

@@ -35,7 +35,7 @@ def predict(contents: Contents, operations: float, target: Target) -> Prediction
         products=operations / target.number / rate,
         memory=contents.bytes / chip.bandwidth,
         wire=sum(
-            each.sent / (chip.link if each.devices <= chip.together else chip.network) for each in contents.transfers
+            each.sent / (chip.network if each.leaves(chip.together) else chip.link) for each in contents.transfers
         ),
         launches=contents.kernels * chip.launch,
     )

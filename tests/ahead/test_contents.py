@@ -2,7 +2,9 @@
 
 import pytest
 
+from one_layer.ahead.chips import Target
 from one_layer.ahead.contents import contents
+from one_layer.ahead.prediction import predict
 
 LOOPS = """HloModule jit_step
 
@@ -92,6 +94,23 @@ ENTRY %main (p: f32[100,4]) -> f32[4] {
   ROOT %taken = f32[4]{0} fusion(%p, %n), kind=kLoop, calls=%fused
 }
 """
+# In place: the tenth of `big` is replaced, and all of the update is read.
+REPLACED = """%fused (big: f32[10,4], part: f32[1,4], i: s32[]) -> f32[10,4] {
+  %big = f32[10,4]{1,0} parameter(0)
+  %part = f32[1,4]{1,0} parameter(1)
+  %i = s32[] parameter(2)
+  ROOT %all = f32[10,4]{1,0} dynamic-update-slice(%big, %part, %i, %zero)
+}
+
+ENTRY %main (p: f32[10,4], q: f32[1,4]) -> f32[10,4] {
+  %p = f32[10,4]{1,0} parameter(0)
+  %q = f32[1,4]{1,0} parameter(1)
+  %n = s32[] parameter(2)
+  ROOT %kept = f32[10,4]{1,0} fusion(%p, %q, %n), kind=kLoop, calls=%fused
+}
+"""
+# Two machines of eight devices, as `mesh.data` of two and `mesh.model` of eight.
+PAIRS, EIGHTS = tuple((place, place + 8) for place in range(8)), (tuple(range(8)), tuple(range(8, 16)))
 
 
 def test_a_loop_over_layers_counts_as_often_as_it_turns():
@@ -117,6 +136,28 @@ def test_a_start_counts_its_result_and_a_product_of_a_library_is_a_product():
     assert found.products == {"bf16 x bf16 -> f32": 1}
 
 
+@pytest.mark.parametrize(
+    ("form", "groups"),
+    [
+        ("replica_groups={{0,1,2,3,4,5,6,7},{8,9,10,11,12,13,14,15}}", EIGHTS),
+        ("replica_groups=[2,8]<=[16]", EIGHTS),
+        ("replica_groups=mesh['a'=2,'b'=8] {'b'}", EIGHTS),
+        ("replica_groups=[8,2]<=[2,8]T(1,0)", PAIRS),
+        ("replica_groups=mesh['a'=2,'b'=8] {'a'}", PAIRS),
+        ("replica_groups=mesh['a'=8,'b'=2], device_ids=([2,8]T(1,0)) {'b'}", PAIRS),
+        ("source_target_pairs={{0,8},{1,9},{2,10},{3,11},{4,12},{5,13},{6,14},{7,15}}", PAIRS),
+    ],
+)
+def test_the_groups_of_a_collective_are_read_and_say_whether_it_leaves_a_machine(form, groups):
+    """However few devices take part, what goes from one machine to another goes over the network."""
+    text = f"ENTRY %main (p: f32[4]) -> f32[4] {{\n  %y = f32[4]{{0}} all-reduce(%p), channel_id=1, {form}, x={{1}}\n}}"
+    (found,) = contents(text).transfers
+    assert found.groups == groups and found.leaves(8) == (groups == PAIRS)
+    target = Target.of("h100x16")
+    speed = target.chip.network if groups == PAIRS else target.chip.link
+    assert predict(contents(text), 1.0, target).wire == pytest.approx(found.sent / speed)
+
+
 @pytest.mark.parametrize(("groups", "sent"), [("{{0,1}}", 16), ("{{0,1,2,3}}", 24), ("[2,8]<=[16]", 28)])
 def test_an_all_reduce_sends_each_part_twice_but_to_the_device_that_has_it(groups, sent):
     text = f"ENTRY %main (p: f32[4]) -> f32[4] {{\n  %y = f32[4]{{0}} all-reduce(%p), channel_id=1, replica_groups={groups}\n}}"
@@ -126,6 +167,10 @@ def test_an_all_reduce_sends_each_part_twice_but_to_the_device_that_has_it(group
 def test_a_kernel_that_takes_a_row_reads_a_row():
     found = contents(SLICES)
     assert found.kernels == 1 and found.bytes == 4 * 4 + 4 * 4 + 4
+
+
+def test_a_kernel_that_replaces_a_row_reads_and_writes_a_row():
+    assert contents(REPLACED).bytes == 4 * 4 + 4 * 4 + 4
 
 
 def test_a_product_fused_with_a_slice_reads_the_slice_and_has_the_name_of_the_product():
