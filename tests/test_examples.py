@@ -20,6 +20,7 @@ def test_a_selection_of_one_s_own_is_a_mask_with_a_gradient():
     four = np.sort(np.abs(scores).reshape(-1, 4), axis=1)
     np.testing.assert_array_equal(mask.reshape(-1, 4), np.abs(scores).reshape(-1, 4) > four[:, 1:2])
     np.testing.assert_array_equal(back(jax.numpy.ones(scores.shape))[0], np.sign(scores))
+    assert own_selection.TwoOfFour()(jax.numpy.ones((2, 4))).sum() == 4  # where all are equal, too
 
 
 def test_masks_are_drawn_with_their_probabilities_and_the_gradient_reaches_them():

@@ -22,7 +22,7 @@ from one_layer.data.preparation import published
 from one_layer.data.sources.table import Table
 from one_layer.data.text.lines import existing_file, stream_parallel
 from one_layer.runs.lock import locked
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 
 LANGUAGES = ("en", "de")
 HELD_OUT = {"everyday": 2000, "valid": 1000}
@@ -34,7 +34,12 @@ def prepare(tatoeba: Path, multi30k: Path, out: Path) -> None:
     given = [existing_file(tatoeba)]
     given += [existing_file(path) for name in ("train", "test2016") for path in _files(multi30k, name)]
     read = published.checksums(given)
-    everyday = [(row[0], row[1]) for _, row in Table(tatoeba, ("1", "2")) if row[0].strip() and row[1].strip()]
+    table = Table(tatoeba, ("1", "2"))
+    if len(first := table.first()) < 2:
+        raise UserError(
+            f"--tatoeba={tatoeba}: its first line, {first[0]!r:.60}, has no tab; give deu.txt, with a tab between the two sentences"
+        )
+    everyday = [(row[0], row[1]) for _, row in table if row[0].strip() and row[1].strip()]
     held_out = held_out_of(everyday)
     captions = {name: list(stream_parallel(*_files(multi30k, name))) for name in ("train", "test2016")}
     train = without(held_out["everyday"] + held_out["valid"], everyday + captions["train"])
@@ -55,7 +60,7 @@ def held_out_of(pairs: Pairs) -> dict[str, Pairs]:
     wanted = sum(HELD_OUT.values())
     if len(first) < 2 * wanted:
         raise UserError(
-            f"--tatoeba has {len(first):,} English sentences, too few to hold out {wanted:,} of them; give the whole file"
+            f"--tatoeba has {counted(len(first), 'English sentence')}, too few to hold out {wanted:,} of them; give the whole file"
         )
     chosen = iter([first[digest] for digest in sorted(first)[:wanted]])
     return {name: [next(chosen) for _ in range(count)] for name, count in HELD_OUT.items()}

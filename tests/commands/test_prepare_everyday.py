@@ -63,9 +63,16 @@ def test_the_folder_that_is_read_is_not_written(prepared: Path, tmp_path: Path) 
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_too_little_text_is_refused(prepared: Path, tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text("Hi.\tHallo.\n")
-    with pytest.raises(UserError, match="has 1 English sentences, too few to hold out 3,000"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hi.\tHallo.\n", "has 1 English sentence, too few to hold out 3,000"),
+        ("Hi. Hallo.\n", "'Hi. Hallo.', has no tab; give"),
+    ],
+)
+def test_another_text_is_refused(prepared: Path, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "few.txt").write_text(text)
+    with pytest.raises(UserError, match=said):
         prepare_everyday.main(
             [f"--tatoeba={tmp_path / 'few.txt'}", f"--multi30k={prepared}", f"--out={tmp_path / 'out'}"]
         )
