@@ -55,11 +55,12 @@ def _from_nothing(config: ConfigDict) -> None:
 def _roberta(config: ConfigDict, folder: str) -> None:
     """Sets RoBERTa's fixed word and position embeddings, its byte-level BPE and its fine-tuning (Liu et al. 2019, table 10).
 
-    A dense model has these fixed tables too. The warm-up is a twentieth of the updates, close to the table's 6 %; a batch has 4,096 tokens,
-    where the table has 16 or 32 texts.
+    The word embeddings are masked like every other matrix, as in the paper's code. A dense model has these fixed tables too. The warm-up
+    is a twentieth of the updates, close to the table's 6 %; a batch has 4,096 tokens, where the table has 16 or 32 texts.
     """
     model, data, optim = config.model, config.data, config.optim
-    model.embedding, model.embedding_source, model.embedding_path = "frozen", "roberta", folder
+    model.embedding = "frozen" if model.weights == "dense" else "masked"
+    model.embedding_source, model.embedding_path = "roberta", folder
     model.positions, model.embedding_norm, model.activation = "frozen", True, "gelu"
     model.dropout = model.attention_dropout = 0.1
     data.bpe_kind, data.bpe_codes, data.vocabulary = "byte-level", f"{folder}/merges.txt", f"{folder}/vocab.json"

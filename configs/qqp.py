@@ -8,9 +8,9 @@ the large width.
 
 base and large need RoBERTa's model.safetensors, vocab.json and merges.txt in pretrained/roberta-base or -large, or in the places that
 --config.model.embedding_path, --config.data.vocabulary and --config.data.bpe_codes name. RoBERTa's word and position embeddings stay
-fixed: this is the paper's "pre-trained embedding layer of RoBERTa_base/large". A dense model is an encoder that is trained from
-scratch on the same fixed embeddings, not a fine-tuned RoBERTa. Dense models use the learning rate and the epochs of RoBERTa's
-fine-tuning. The paper gives none for masked models; their rate of 5e-4 is untested.
+fixed: this is the paper's "pre-trained embedding layer of RoBERTa_base/large". The words have masks, as in the paper's code. A dense
+model is an encoder that is trained from scratch on the same fixed embeddings, not a fine-tuned RoBERTa. Dense models use the learning
+rate and the epochs of RoBERTa's fine-tuning. The paper gives none for masked models; their rate of 5e-4 is untested.
 
 The text comes from TFDS (`tfds build glue/qqp --file_format=array_record`), or from files with labels and texts:
 

@@ -39,13 +39,14 @@ def pretrained_tables(config: ModelConfig, seed: int, rows: dict[str, Float32[np
     """The tables of `embedding_path`, for the collection `frozen`. `rows` has them by table name, with NaN rows for tokens not found.
 
     A row that was not found is drawn, as it would be without the path. Under masks, the rows that were found are multiplied by
-    `_found_scale`. Positions, under `position_embedding`, are not changed.
+    `_found_scale`, in preset `reference` the whole table. Positions, under `position_embedding`, are not changed.
     """
     found = {}
     for (name, *_), recipe in recipes(config).items():
         if name in rows:
             scale = np.float32(_found_scale(config))
-            found[name] = {"kernel": np.where(np.isnan(rows[name]), recipe.draw(seed), rows[name] * scale)}
+            drawn = recipe.draw(seed) * (scale if config.reference else np.float32(1))
+            found[name] = {"kernel": np.where(np.isnan(rows[name]), drawn, rows[name] * scale)}
     if "position_embedding" in rows:
         found["position_embedding"] = {"kernel": rows["position_embedding"]}
     return found

@@ -32,7 +32,8 @@ def test_every_argument_gives_the_run_that_it_names(module, argument):
     )
     if size in ROBERTA:
         assert (model.d_model, model.ffn, model.heads, model.encoder_layers) == ROBERTA[size]
-        assert (model.embedding, model.positions, model.activation) == ("frozen", "frozen", "gelu")
+        assert (model.embedding, model.positions) == ("masked" if model.masked else "frozen", "frozen")
+        assert model.activation == "gelu"
         assert run.data.bpe_kind == "byte-level" and run.data.max_length <= model.max_positions == 512
     logits, variables = jax.eval_shape(build(model).init_with_output, jax.random.key(0), jnp.ones((2, 7), jnp.int32))
     assert logits.shape == (2, label_count(model))

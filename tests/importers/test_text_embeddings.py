@@ -78,7 +78,7 @@ def test_errors_name_the_file_and_the_line(tmp_path, text, message):
     ids=str,
 )
 def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(changes, factor):
-    """By √(1/keep), and by √(1/(1 - keep)) as in the paper's code."""
+    """By √(1/keep), and by √(1/(1 - keep)) as in the paper's code, which scales the missing rows, too."""
     config = ModelConfig(9, 9, d_model=4, ffn=4, heads=1, encoder_layers=1, decoder_layers=1, **changes)
     rows = np.full((9, 4), np.nan, np.float32)
     rows[[2, 5]] = np.arange(8).reshape(2, 4)
@@ -86,7 +86,7 @@ def test_found_rows_are_scaled_for_masks_and_missing_rows_are_drawn(changes, fac
     np.testing.assert_array_equal(table[[2, 5]], rows[[2, 5]] * np.float32(factor))
     drawn = np.asarray(initialize(config, 3)["random"]["target_embedding"]["kernel"])
     others = [0, 1, 3, 4, 6, 7, 8]
-    np.testing.assert_array_equal(table[others], drawn[others])
+    np.testing.assert_array_equal(table[others], drawn[others] * np.float32(factor if config.reference else 1))
 
 
 def test_a_file_for_each_language_cannot_serve_a_shared_table(tmp_path):
