@@ -238,6 +238,19 @@ def test_what_the_page_says_of_masks_is_true_of_each_model(tmp_path):
     assert bare["masked"] == 0 and {each["chance"] for each in bare["all"]} == {1}
 
 
+def test_masks_of_the_same_weights_are_compared_where_their_bits_say_the_same(tmp_path):
+    """The weights of all three are the same; bits say which weights are negated in two of them, and which are kept in the third."""
+    kinds = ({"selection": "sign", "keep": 1.0}, {"selection": "sign", "keep": 1.0}, {"selection": "threshold"})
+    for number, kind in enumerate(kinds):
+        saved(TINY.replace(scale_by_keep=False, **kind), tmp_path / str(number))
+    script = """
+        const { CALLS } = await import(`${page}/engine/worker.js`);
+        [2, 1, 0].forEach((number) => CALLS.open(read(`${given.folder}/${number}`), given.tables));
+        return [2, 1, 0].map((place) => CALLS.beside(place, "encoder/ffn/in")?.agree ?? null);
+    """
+    assert run(script, folder=str(tmp_path)) == [1, 1, None]
+
+
 def test_the_largest_of_many_are_those_of_a_sort():
     values = np.random.default_rng(0).integers(0, 50, 500).tolist()
     script = """

@@ -14,10 +14,11 @@ export const CALLS = {
     model = models.at(-1);
     return model.describe();
   },
-  /** The share of the masks' bits of a role in which a ticket agrees with the one that is used, and whether both draw the same weights. */
+  /** The share of the masks' bits of a role in which a ticket agrees with the one that is used; null without the same weights or the same kind of bits. */
   beside(place, role) {
     const other = models[place], [ours, theirs] = [model, other].map(({ ticket }) => ticket.drawn.get(role)?.weights);
-    if (!ours || ours !== theirs || model.network.matrix(role).depths !== other.network.matrix(role).depths) return null;
+    const bits = ({ ticket, network: { matrices } }) => matrices.get(role)?.mask && `${matrices.get(role).depths} of ${ticket.config.maskKinds}`;
+    if (!ours || ours !== theirs || !bits(model) || bits(model) !== bits(other)) return null;
     return { agree: model.agreement(other, role), masks: model.matrices().find((each) => each.role === role).depths.map((depth) => other.mask(role, depth)) };
   },
   unread: (lines) => model.unread(lines),
