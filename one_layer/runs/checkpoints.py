@@ -5,7 +5,8 @@ again from the seed. Beside the progress it stores digests of everything, becaus
 """
 
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,19 +14,21 @@ from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
 from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.runs.digests import digest, digest_of_text
 from one_layer.system.errors import UserError, not_in_utf8
 
 _SAVED = "saved"  # beside the keys of a progress: digests, and the score
+_REPLACED = ".replaced"  # behind the step of a checkpoint that stays until another one of that step is complete
 
 
 class Checkpoints:
     """The folder `checkpoints/` of a run. Each checkpoint has a folder in it, named after its update.
 
     A checkpoint saved at an evaluation has the score of that evaluation. One saved because training was interrupted has no score, and
-    is deleted when the next one is written, also where that one is of the same step, whose evaluation followed.
+    is deleted when the next one is complete, also where that one is of the same step, whose evaluation followed.
     """
 
     def __init__(self, folder: Path, keep_last: int = 1, read_only: bool = False) -> None:
@@ -36,6 +39,9 @@ class Checkpoints:
         except UnicodeEncodeError:
             raise not_in_utf8(self.folder) from None
         self._kept = _Kept(keep_last)
+        self._replaces = False
+        if not read_only:
+            self._settle_replaced()
         try:
             # Not Orbax's own read_only, which adds nothing to these options but warnings.
             options = ocp.CheckpointManagerOptions(
@@ -65,7 +71,10 @@ class Checkpoints:
         self.wait()
         with self._writing():
             if step in self.steps():
-                self._manager.delete(step)
+                whole = self.folder / str(step)
+                _by_the_first_process(lambda: whole.rename(whole.with_suffix(_REPLACED)))
+                self._manager.reload()
+                self._replaces = True
             saved = self._manager.save(
                 step,
                 args=ocp.args.Composite(
@@ -83,6 +92,19 @@ class Checkpoints:
         """Waits until everything is written. Raises: UserError if it cannot be written."""
         with self._writing():
             self._manager.wait_until_finished()
+            if self._replaces:
+                self._settle_replaced()
+
+    def _settle_replaced(self) -> None:
+        """Removes what was replaced. Where no new checkpoint was completed, the old one takes its place again."""
+
+        def settle() -> None:
+            for old in self.folder.glob(f"*{_REPLACED}"):
+                whole = old.with_suffix("")
+                shutil.rmtree(old) if whole.exists() else old.rename(whole)
+
+        _by_the_first_process(settle)
+        self._replaces = False
 
     def last(self) -> int | None:
         """The step of the newest checkpoint; None if there is none."""
@@ -156,8 +178,8 @@ class Checkpoints:
 
     def close(self) -> None:
         """Waits until everything is written, and closes the folder. Raises: UserError if it cannot be written."""
+        self.wait()
         with self._writing():
-            self._manager.wait_until_finished()
             self._manager.close()
 
     @contextmanager
@@ -167,9 +189,15 @@ class Checkpoints:
             yield
         except Exception as error:
             lines = [line for line in str(error).split("\n") if line.strip()] or [type(error).__name__]
+            earlier = any(path.stem.isdecimal() and path.suffix in ("", _REPLACED) for path in self.folder.glob("*"))
+            then = (
+                "continues from the last one that is complete"
+                if earlier
+                else "begins anew, because there is no earlier one"
+            )
             raise UserError(
                 f"a checkpoint cannot be written to {self.folder} ({lines[-1].strip()[:300]}); free space there, or make the folder "
-                "writable. The earlier checkpoints are complete: the same command continues from the last one"
+                f"writable. Then the same command {then}"
             ) from None
 
     def _restore(self, step: int, items: ocp.args.Composite) -> Any:
@@ -180,6 +208,14 @@ class Checkpoints:
             return self._manager.restore(step, args=items)
         except Exception as error:  # Orbax and TensorStore raise many types of errors for a damaged folder
             raise self._damaged(step, f"{type(error).__name__}: {_cause(error)}") from None
+
+
+def _by_the_first_process(change: Callable[[], object]) -> None:
+    """Changes files of a folder that all processes see. The others go on when it is done."""
+    if jax.process_index() == 0:
+        change()
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices("checkpoints changed")
 
 
 def _cause(error: Exception) -> str:

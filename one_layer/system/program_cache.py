@@ -4,6 +4,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from filelock import FileLock
+
+_LOCK = ".lockfile"  # which JAX holds while it reads or writes an entry
 _LIMIT = 2**30  # bytes; what a run compiles takes a few million
 
 
@@ -23,16 +26,19 @@ def keep_programs() -> None:
         return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(_LIMIT))
-    _date_entries(folder)
+    if folder.is_dir():
+        _remove_undated(folder)
 
 
-def _date_entries(folder: Path) -> None:
-    """Writes the time of use, which JAX needs to make room, for entries without one: JAX would fail at the first of them.
+def _remove_undated(folder: Path) -> None:
+    """Removes entries without the time of their use, which JAX writes last: a kill or a full disk may have cut such an entry off.
 
-    Such entries were written without a limit, or by a process that was killed between the two files.
+    JAX would never write it again, and could not make room either. Entries that were written without a limit go with them.
     """
-    with suppress(OSError):  # of a folder that cannot be read or written; JAX then warns and compiles
+    with (
+        suppress(OSError),
+        FileLock(folder / _LOCK, timeout=10),
+    ):  # of a folder that cannot be written, JAX warns, and compiles
         for entry in folder.glob("*-cache"):
-            used = entry.with_name(entry.name.removesuffix("-cache") + "-atime")
-            if not used.exists():
-                used.write_bytes(entry.stat().st_mtime_ns.to_bytes(8, "little"))
+            if not entry.with_name(entry.name.removesuffix("-cache") + "-atime").exists():
+                entry.unlink()

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, of_training, with_values
 from one_layer.runs.sources import sources
-from one_layer.system.errors import UserError
+from one_layer.system.errors import UserError, counted
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.tickets.limits import check_work
@@ -84,6 +84,8 @@ def opened(
                 run, length = with_length(run, known)
                 chosen = length if reads else []  # another run of this program has cut its text, and has said so
                 corpus = run.task.corpus(run.data, known)
+        if began := folder.began() if resumed else {}:
+            folder.check_beginning(began, corpus, run.data)  # before config.json is written with what may change
         processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         if run.train.bytes and not resumed:
@@ -103,9 +105,9 @@ def opened(
         _say(*chosen)
         if model.masked:
             _warn_of_work(run, model)
-        if resumed and (began := folder.began()):
-            folder.check_beginning(began, corpus, run.data)  # before config.json is written with what may change
+        if resumed:
             _check_teacher(run, began, lessons)
+            _check_length(run, folder)
         with processes.leader_first("folder"):
             if not resumed:
                 begin(ready._replace(run=run), source, batches.batches_per_epoch)
@@ -137,6 +139,17 @@ def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | Non
     if lessons is not None and began.get("teacher", lessons.key) != lessons.key:
         raise UserError(
             f"data.teacher={run.data.teacher} is not the model that this run began with; restore that one, or train in a new --workdir"
+        )
+
+
+def _check_length(run: RunConfig, folder: RunFolder) -> None:
+    """Raises: UserError if the run that is there has done more updates than are asked for."""
+    with closing(folder.checkpoints()) as checkpoints:
+        done, asked = checkpoints.last() or 0, run.train.updates or 0
+    if done > asked:
+        raise UserError(
+            f"{folder} has done {counted(done, 'update')} already, but train.updates (or train.epochs) asks for {asked:,}; give at least "
+            f"{done}, or a new --workdir"
         )
 
 

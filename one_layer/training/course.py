@@ -22,7 +22,7 @@ from one_layer.training.backskipping import computed
 from one_layer.training.flips import Flips
 from one_layer.training.interruption import Interruption
 from one_layer.training.meter import Meter
-from one_layer.training.metrics import MetricsLog, read_metrics
+from one_layer.training.metrics import MetricsLog, cut, read_metrics
 from one_layer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -41,9 +41,10 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
     Raises: Interrupted, between two updates or two batches of the validation set, if a signal asks to stop; a checkpoint was saved
     before. UserError, after too many updates in a row that were not finite.
     """
-    if trainer.over:
-        return
     folder, progress = trainer.folder, trainer.progress
+    if trainer.over:  # perhaps because of a lower train.patience: a process that was killed had gone on
+        cut(folder, progress.step, progress.step in progress.evaluated)
+        return
     log.info("curves: %s; TensorBoard reads %s", folder.curves_file, folder)
     with closing(MetricsLog(folder, progress.step, progress.step in progress.evaluated)) as lines:
         under_way = _Course(trainer, interruption, lines)

@@ -5,6 +5,7 @@ import math
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
@@ -27,12 +28,7 @@ class MetricsLog:
         self._writes = folder.writes
         if not self._writes:
             return
-        kept = [
-            line
-            for line in read_metrics(folder.metrics_file)
-            if line["step"] < step or (line["step"] == step and (evaluated or "valid/nll" not in line))
-        ]
-        write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+        kept = cut(folder, step, evaluated)
         self._file = folder.metrics_file.open("a", encoding="utf-8")
         self._board = _Board(folder.tensorboard, step + evaluated)
         for line in kept if not evaluated else []:
@@ -61,6 +57,18 @@ class MetricsLog:
         os.fsync(self._file.fileno())
         self._file.close()
         self._board.close()
+
+
+def cut(folder: RunFolder, step: int, evaluated: bool) -> list[dict[str, Any]]:
+    """Deletes the lines of `metrics.jsonl` that come after a checkpoint, as `MetricsLog` says. Returns: the others."""
+    kept = [
+        line
+        for line in read_metrics(folder.metrics_file)
+        if line["step"] < step or (line["step"] == step and (evaluated or "valid/nll" not in line))
+    ]
+    if folder.writes:
+        write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+    return kept
 
 
 class _Board:

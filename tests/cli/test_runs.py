@@ -33,6 +33,38 @@ def test_another_vocabulary_than_that_of_the_checkpoint_is_named(refused, workdi
     assert "is not the source vocabulary that the checkpoint was trained with" in refused(*tiny.arguments(workdir))
 
 
+def test_another_vocabulary_is_named_before_its_size_is_found_wrong(refused, workdir):
+    """With one table for both sides, two vocabularies of other sizes would be said to need data.joined_vocabulary."""
+    joined = {"data.joined_vocabulary": True, "model.shared_embedding": True}
+    config = json.loads((workdir / "config.json").read_text("utf-8"))
+    for key, value in joined.items():
+        section, name = key.split(".")
+        config[section][name] = value
+    (workdir / "config.json").write_text(json.dumps(config), "utf-8")
+    path = workdir / "vocabulary.source.txt"
+    path.write_text(path.read_text("utf-8").partition("\n")[2], "utf-8")
+    for command in (tiny.arguments(workdir, joined), ["--mode=translate", f"--workdir={workdir}"]):
+        assert "restore the run's own file" in (said := refused(*command)) and "data.joined_vocabulary" not in said
+
+
+def test_a_run_cannot_become_shorter_than_it_is(refused, workdir):
+    before = [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
+    said = refused(*tiny.arguments(workdir, {"train.updates": tiny.UPDATES - 4}))
+    assert "has done 12 updates already, but train.updates (or train.epochs) asks for 8; give at least 12" in said
+    assert before == [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
+
+
+def test_what_a_killed_process_wrote_behind_the_last_checkpoint_is_no_part_of_a_run_that_is_over(cli, workdir):
+    before = (workdir / "metrics.jsonl").read_text("utf-8"), (workdir / "result.json").read_text("utf-8")
+    (workdir / "result.json").unlink()
+    with (workdir / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"step": 14, "seconds": 99.0, "valid/nll": 0.1}\n')
+    assert not cli(*tiny.arguments(workdir))[0]
+    assert (workdir / "metrics.jsonl").read_text("utf-8") == before[0]
+    ended, result = (json.loads(text) for text in (before[1], (workdir / "result.json").read_text("utf-8")))
+    assert result["convergence"] == ended["convergence"]
+
+
 def test_a_damaged_line_of_metrics_is_said_before_a_finished_run_is_scored_again(cli, workdir, monkeypatch):
     lines = (workdir / "metrics.jsonl").read_text("utf-8").split("\n")
     (workdir / "metrics.jsonl").write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]), "utf-8")

@@ -71,6 +71,29 @@ def test_one_without_a_score_is_replaced_by_the_same_step_with_one(tmp_path):
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["1", "2"]
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_until_one_of_the_same_step_is_complete_the_replaced_one_stays(tmp_path, complete):
+    """A process that was killed leaves the replaced one, and perhaps not the new one."""
+    save(tmp_path, {1: None})
+    folder = tmp_path / "checkpoints"
+    checkpoints = Checkpoints(folder)
+    writing = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            checkpoints._manager, "save", lambda *args, **options: writing.append(sorted(folder.iterdir())) or True
+        )
+        checkpoints.save(1, *trees(), {"step": 1, "score": 0.5}, 0.5)
+    assert [path.name for path in writing[0]] == ["1.replaced"]
+    if complete:
+        save(tmp_path / "other", {1: 0.5})
+        (tmp_path / "other" / "checkpoints" / "1").rename(folder / "1")
+    checkpoints = Checkpoints(folder)
+    assert checkpoints.steps() == [1] and checkpoints.scored() == [1] * complete
+    assert checkpoints.progress(1)["score"] == (0.5 if complete else None)
+    checkpoints.close()
+    assert [path.name for path in folder.iterdir()] == ["1"]
+
+
 def test_what_a_killed_process_had_still_to_remove_is_removed(tmp_path):
     save(tmp_path, SCORES | {4: None}, keep_last=7)
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep_last=2)

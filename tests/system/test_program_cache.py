@@ -33,7 +33,7 @@ def entries(folder):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="HOME is not where Path.home() looks on Windows")
 def test_the_folder_stays_within_its_limit_while_processes_share_it(tmp_path):
-    """An entry without the time of its use, as JAX writes it without a limit, is the oldest, and makes room."""
+    """An entry without the time of its use, as JAX writes it without a limit, makes room."""
     folder, limit = tmp_path / ".cache" / "one_layer" / "jax", 30_000
     folder.mkdir(parents=True)
     (folder / "old-cache").write_bytes(bytes(limit - 1))
@@ -51,6 +51,20 @@ def test_the_folder_stays_within_its_limit_while_processes_share_it(tmp_path):
     found = entries(folder)
     assert found and "old-cache" not in found
     assert sum(found.values()) <= limit
+
+
+def test_what_a_kill_or_a_full_disk_has_cut_off_is_removed(tmp_path, monkeypatch):
+    """JAX writes the time of use last, and never writes an entry that is there."""
+    folder = tmp_path / ".cache" / "one_layer" / "jax"
+    folder.mkdir(parents=True)
+    for name in ("whole-cache", "whole-atime", "half-cache"):
+        (folder / name).write_bytes(b"1")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", "1000")
+    keep_programs()
+    assert {path.name for path in folder.iterdir()} - {".lockfile"} == {"whole-cache", "whole-atime"}
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
 
 
 def test_a_folder_of_the_user_s_own_is_left_alone(tmp_path, monkeypatch):
