@@ -5,7 +5,6 @@ in the sweep's folder, and later changes of the working tree change no waiting j
 """
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -28,7 +27,7 @@ from one_layer.runs.progress import log_file
 from one_layer.sweeps.jobs import Job, Launcher, problem, size
 from one_layer.sweeps.plan import ROOT, Run, program
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
+from one_layer.system.files import write_json
 
 # In a clone of the repository; an installed package has its configs inside.
 _CODE = ("main.py", "configs", "one_layer") if (ROOT / "main.py").is_file() else ("one_layer",)
@@ -118,7 +117,7 @@ class SlurmLauncher(Launcher):
                 raise UserError(f"--launcher=slurm: {' '.join(str(error).split())}") from None
             jobs |= {run.name: job for run, job in zip(new, sent, strict=True)}
             ids = {name: job.job_id for name, job in jobs.items()}
-            write_atomically(self._record, json.dumps({**submitted, **ids}, indent=1) + "\n")
+            write_json(self._record, {**submitted, **ids})
         return [_Submitted(jobs[run.name], run.paths) for run in runs]
 
 
