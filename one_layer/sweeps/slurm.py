@@ -177,19 +177,18 @@ def _words(run: Run, root: Path, code: Path) -> list[str]:
 def _parameters(options: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option in options:
-        name, given, value = option.partition("=")
+        name, given, text = option.partition("=")
         if not given:
             raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
-        # Only what reads back as it was written is a number: 00123 may be the name of an account.
-        number = re.fullmatch("0|[1-9][0-9]*", value)
         name = name.replace("-", "_")
         if name in _OWN:
             raise UserError(f"--slurm={option} cannot be given: {_OWN[name]}")
-        given_value = int(value) if number else value
+        # Only what reads back as it was written is a number: 00123 may be the name of an account.
+        value = int(text) if re.fullmatch("0|[1-9][0-9]*", text) else text
         if name in _SHARED:
-            found[name] = given_value
+            found[name] = value
         elif name in submitit.SlurmExecutor._valid_parameters():
-            found[f"slurm_{name}"] = given_value
+            found[f"slurm_{name}"] = value
         else:
-            found.setdefault("slurm_additional_parameters", {})[name.replace("_", "-")] = given_value
+            found.setdefault("slurm_additional_parameters", {})[name.replace("_", "-")] = value
     return found
