@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.layers.trees import Variables
 from one_layer.runs import frozen
 from one_layer.runs.changes import changes, may_change
 from one_layer.runs.lock import locked
@@ -26,7 +27,6 @@ from one_layer.system.removed import without_idle
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
 
-Variables = dict[str, Any]
 
 _LONGER = (
     ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so the length of this run cannot change. To train longer, "
