@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from one_layer.data.text import byte_level, metaspace, moses
@@ -82,12 +82,12 @@ class Preprocessing:
         """The first half of `apply`: normalises, tokenises and lower-cases, but does not split words into subwords."""
         if self.bpe_kind == METASPACE:
             cased = map(str.lower, lines) if self.lowercase else lines
-            return list(self._each_text(partial(map, metaspace.words), cased))
+            return list(self._each_text(metaspace.words, cased))
         if self.tokenize and not self.spaced:
-            lines = self._each_text(partial(map, lambda line: " ".join(line.split())), lines)
+            lines = self._each_text(lambda line: " ".join(line.split()), lines)
         elif self.tokenize:
             tokenize = moses.tokenizer(code(self.language), self.normalize, self.split_hyphens)
-            lines = self._each_text(partial(map, tokenize), lines)
+            lines = self._each_text(tokenize, lines)
         if self.lowercase:
             lines = map(str.lower, lines)
         return list(lines)
@@ -97,11 +97,11 @@ class Preprocessing:
         if self.codes is None:
             return list(lines)
         split = _SPLITTERS[self.bpe_kind](self.codes)
-        return list(self._each_text(partial(map, split), lines))
+        return list(self._each_text(split, lines))
 
-    def _each_text(self, step: Callable[[Iterable[str]], Iterable[str]], lines: Iterable[str]) -> Iterable[str]:
+    def _each_text(self, step: Callable[[str], str], lines: Iterable[str]) -> Iterable[str]:
         """Applies `step` to every text; with `pairs`, a line holds two texts."""
-        return ("\t".join(step(line.split("\t"))) for line in lines) if self.pairs else step(lines)
+        return ("\t".join(map(step, line.split("\t"))) for line in lines) if self.pairs else map(step, lines)
 
     def texts(self, lines: Iterable[str]) -> Iterable[str]:
         """Returns the texts of the lines one by one. A label is not a text."""
