@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from one_layer.data.text import byte_level, metaspace, moses
 from one_layer.data.text.languages import code, without_inner_spaces
+from one_layer.data.text.lines import read_lines
 from one_layer.system.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
@@ -208,6 +210,13 @@ def check_codes(codes: str, name: str = "the BPE codes", kind: str = BPE_KINDS[0
             raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols separated by one space")
     if byte_level.LETTERS[ord(" ")] in codes and "</w>" not in codes:
         raise UserError(f"{name} holds byte-level merges, as GPT-2 and RoBERTa use them; set data.bpe_kind=byte-level")
+
+
+def read_codes(path: str | Path, kind: str) -> str:
+    """The text of a file of codes or merges, whose `kind` is one of BPE_KINDS. Raises: UserError as `read_lines` and `check_codes` do."""
+    codes = "".join(f"{line}\n" for line in read_lines(path))
+    check_codes(codes, str(path), kind)
+    return codes
 
 
 @lru_cache(maxsize=8)
