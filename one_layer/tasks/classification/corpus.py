@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int32
 
+from one_layer.data.columns import column_names
 from one_layer.data.config import DataConfig
 from one_layer.data.reader import Encode, ParallelReader, describe_sides
 from one_layer.data.sources.composed import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
-from one_layer.data.sources.table import Row, Table, column_names
+from one_layer.data.sources.table import Row, Table
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
