@@ -64,7 +64,7 @@ def log_file(folder: Path) -> Path:
     return whole.with_name(f"{whole.name}.log")
 
 
-def last_line(log: Path, begin: int = 0) -> str:
+def last_line(log: Path, begin: int) -> str:
     """The last line of a log after byte `begin`; empty if there is none."""
     if not log.is_file():
         return ""
