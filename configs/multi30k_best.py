@@ -53,9 +53,6 @@ KINDS = {
 }
 _SIGNS = ("best", "best_wide", "small")
 _ONE_SIZE = "_one_size"
-_TAUGHT_BY_TEACHER = tuple(
-    f"{size}{control}" for size in ("best", "best_wide") for control in ("", "_dense", "_shared")
-)
 
 
 def _beside_controls(signs: str, **more: str) -> Sweep:
@@ -96,7 +93,7 @@ def get_config(arg: str = "best") -> ConfigDict:
     if name == "teacher":
         model.encoder_layers = model.decoder_layers = 3
         model.trained_precision = model.vector_precision = "float32"
-    data.teacher = "runs/teacher" if name in _TAUGHT_BY_TEACHER else "tickets/multi30k-en-de-wide.safetensors"
+    data.teacher = "runs/teacher" if name.startswith("best") else "tickets/multi30k-en-de-wide.safetensors"
     # Few shapes of batches, because each is compiled.
     data.max_tokens, data.buckets = 6144, 2
     config.evaluation.max_tokens, config.evaluation.buckets = 40_000, 1

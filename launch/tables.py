@@ -37,13 +37,16 @@ class Measure(NamedTuple):
     scale: float = 1.0
     largest: bool = False  # of several numbers, only the largest is given
 
+    def number(self, value: float) -> str:
+        """One number with its unit."""
+        return f"{value * self.scale:,.{self.digits}f}{self.unit}"
+
     def text(self, values: list[float]) -> str:
         """One number, or the mean with each number behind it."""
         if self.largest:
-            return f"{'at most ' if len(set(values)) > 1 else ''}{max(values) * self.scale:,.{self.digits}f}{self.unit}"
-        each = [f"{value * self.scale:,.{self.digits}f}{self.unit}" for value in values]
-        mean = f"{statistics.mean(values) * self.scale:,.{self.digits}f}{self.unit}"
-        return each[0] if len(each) == 1 else f"{mean} ({', '.join(each)})"
+            return f"{'at most ' if len(set(values)) > 1 else ''}{self.number(max(values))}"
+        mean, each = self.number(statistics.mean(values)), map(self.number, values)
+        return mean if len(values) == 1 else f"{mean} ({', '.join(each)})"
 
     def difference(self, first: list[float], second: list[float]) -> str:
         """The mean difference of pairs and half of its 95 % interval; one pair has none."""

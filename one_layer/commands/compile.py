@@ -22,7 +22,6 @@ from one_layer.ahead.prediction import predict
 from one_layer.ahead.programs import compiled
 from one_layer.cli.command import parser_of, positive
 from one_layer.cli.config_files import config_of
-from one_layer.data.config import STREAMS
 from one_layer.data.text.streams import check_output, write_content
 from one_layer.models import ModelConfig
 from one_layer.models.flops import update_flops
@@ -65,7 +64,7 @@ def main(argv: list[str]) -> None:
     keep_loops_on_gpu(exchanges=all(target.number <= target.chip.together for target in targets))  # as in a run
     run = _run(arguments.config, rest)
     config = run.model_config(*_sizes(arguments.vocabularies))
-    length = run.data.block if run.data.source in STREAMS else arguments.length
+    length = run.data.block if run.data.streamed else arguments.length
     found = [_compiled(run, config, target, length, arguments.top) for target in targets]
     print(
         f"{arguments.config}, vocabularies {config.source_vocab:,} and {config.target_vocab:,}, texts of {length} tokens; nothing was run"

@@ -27,6 +27,7 @@ from one_layer.importers import gpt2, llama
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.llama import Options
 from one_layer.importers.safetensors_files import folder_state
+from one_layer.runs.records import flatten
 from one_layer.system.errors import UserError
 
 
@@ -62,22 +63,22 @@ def convert(source: Path, overrides: dict[str, Any]) -> Imported:
 
 def _stated(options: Options) -> dict[str, Any]:
     """The config values that the folder decides."""
-    model = {"norm_position": "pre", "encoder_layers": 0, **options.model}
-    return {"task": "causal_lm", **{f"model.{name}": value for name, value in model.items()}}
+    return flatten({"task": "causal_lm", "model": {"norm_position": "pre", "encoder_layers": 0, **options.model}})
 
 
 def _assumed(source: Path, options: Options) -> dict[str, Any]:
     """The config values that stand where the user gives none."""
-    data: dict[str, Any] = {"source": "plain", "directory": str(source), "unit": "bpe", "bpe_kind": "byte-level"}
-    data |= {"bpe_codes": str(source / "merges.txt"), "block": options.context}
-    others: dict[str, Any] = {
-        "model.weights": "multi_layer",
-        "model.embedding": "frozen",
-        "model.keep": 0.9,
-        "train.select": "nll",
-    }
-    others |= {"optim.label_smoothing": 0.0, "evaluation.stride": min(256, options.context)}
-    return {**{f"data.{name}": value for name, value in data.items()}, **others}
+    text = {"source": "plain", "directory": str(source), "block": options.context}
+    pieces = {"unit": "bpe", "bpe_kind": "byte-level", "bpe_codes": str(source / "merges.txt")}
+    return flatten(
+        {
+            "model": {"weights": "multi_layer", "embedding": "frozen", "keep": 0.9},
+            "data": text | pieces,
+            "optim": {"label_smoothing": 0.0},
+            "train": {"select": "nll"},
+            "evaluation": {"stride": min(256, options.context)},
+        }
+    )
 
 
 def _rows(source: Path, options: Options, tokens: tuple[str, ...], table: str, count: int) -> list[int | None]:

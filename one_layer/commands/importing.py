@@ -10,8 +10,7 @@ from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
 from one_layer.cli.overrides import override
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import check_codes
+from one_layer.data.text.preprocess import read_codes
 from one_layer.importers.safetensors_files import INDEX
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import replaced
@@ -60,10 +59,7 @@ def check_files(source: Path, kind: str) -> None:
 
 def read_merges(source: Path) -> str:
     """The merges of a folder's byte-level BPE. Raises: UserError for a file that has none."""
-    path = source / "merges.txt"
-    merges = "".join(f"{line}\n" for line in read_lines(path))
-    check_codes(merges, str(path), "byte-level")
-    return merges
+    return read_codes(source / "merges.txt", "byte-level")
 
 
 def new_folder(workdir: Any) -> RunFolder:

@@ -8,9 +8,14 @@ from one_layer.system.errors import UserError
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
+def column_names(columns: str) -> tuple[str, ...]:
+    """The columns in a text such as `premise,hypothesis,label` or `1,2,3`."""
+    return tuple(each.strip() for each in columns.split(",")) if columns else ()
+
+
 def check_columns(source: str, columns: str, delimiter: str, languages: tuple[str, str]) -> None:
     """Raises: UserError for columns that a table cannot have, and for a delimiter that is not one character."""
-    names = [column.strip() for column in columns.split(",")] if columns else []
+    names = column_names(columns)
     if source == "tsv" and len(names) != 2:
         raise UserError(
             f"data.columns={columns!r:.200} must name two columns, the {languages[0]!r:.200} text and then the {languages[1]!r:.200} "

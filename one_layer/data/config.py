@@ -28,8 +28,9 @@ _FOLDERS = {
     "enwik8": "the file enwik8",
 }
 _OWN_TEXT = "which reads no files (configs/text.py trains on your own text)"
-# Keys that some sources do not read, and why.
-_UNREAD: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+# Keys that some sources do not read, these sources, and why.
+_Unread = tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]
+_UNREAD: _Unread = (
     (("directory",), ("toy",), _OWN_TEXT),
     (("store",), ("toy", "fairseq"), "which needs no preparation"),
     (("held_out",), ("toy", "fairseq", "enwik8"), "which has parts of its own"),
@@ -41,7 +42,7 @@ _UNREAD: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
         "whose text is read as it is",
     ),
 )
-_UNREAD_PARTS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+_UNREAD_PARTS: _Unread = (
     (("train", "valid", "tests"), ("toy",), _OWN_TEXT),
     (("train", "valid", "tests"), ("enwik8",), "which has parts of its own (data.source=plain reads your own text)"),
 )
@@ -105,7 +106,7 @@ class DataConfig:
             raise UserError(f"data.directory is empty: give the folder with {_FOLDERS[self.source]}")
         self._check_read(_UNREAD)
         for name, example in _EXAMPLES.items():
-            sided = self.source not in STREAMS and not (self.labels and name == "target_language")
+            sided = not self.streamed and not (self.labels and name == "target_language")
             if sided and not getattr(self, name):
                 raise UserError(f"data.{name} is empty: give the language's code, for instance data.{name}={example}")
         named_by_language = self.source in ("text", "fairseq", "tfds") and not self.labels  # files and fields
@@ -188,7 +189,7 @@ class DataConfig:
             )
         self._check_read(_UNREAD_PARTS)
 
-    def _check_read(self, unread: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]) -> None:
+    def _check_read(self, unread: _Unread) -> None:
         """Raises: UserError for a key with a value that the source does not read. No test set is none everywhere."""
         for name, why in ((name, why) for names, sources, why in unread if self.source in sources for name in names):
             if (value := getattr(self, name)) not in (getattr(DataConfig, name), ()):
@@ -222,7 +223,7 @@ class DataConfig:
             raise UserError(
                 f"data.mask_share={self.mask_share} is not a share: give a number between 0 and 1, for instance 0.15"
             )
-        if self.source not in STREAMS:
+        if not self.streamed:
             return
         if self.unit == "bpe" and self.bpe_kind != "byte-level":
             raise UserError(f"data.unit=bpe, but data.bpe_kind={self.bpe_kind!r:.200}: give data.bpe_kind=byte-level")

@@ -87,14 +87,13 @@ class ParallelReader:
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
         """A line for people about the size of a split."""
-        return describe_sides(name, self.unit, zip(assets.languages, (source, target), strict=True))
+        return self._described(name, zip(assets.languages, (source, target), strict=True))
 
-
-def describe_sides(name: str, unit: str, sides: Iterable[tuple[str, TokenStore]]) -> str:
-    """A line such as `train: 3 pairs, 12 de tokens (0.00 % unknown) and ...`; `sides` are languages with their ids."""
-    phrases, count = [], 0
-    for language, side in sides:
-        count, tokens = len(side), int(side.lengths.sum()) - len(side)
-        unknown = sum(int(np.count_nonzero(ids == UNK)) for ids in side.chunks())
-        phrases.append(f"{tokens:,} {language} tokens ({100 * unknown / max(tokens, 1):.2f} % unknown)")
-    return f"{name}: {count:,} {unit}, {' and '.join(phrases)}"
+    def _described(self, name: str, sides: Iterable[tuple[str, TokenStore]]) -> str:
+        """A line such as `train: 3 pairs, 12 de tokens (0.00 % unknown) and ...`; `sides` are languages with their ids."""
+        phrases, count = [], 0
+        for language, side in sides:
+            count, tokens = len(side), int(side.lengths.sum()) - len(side)
+            unknown = sum(int(np.count_nonzero(ids == UNK)) for ids in side.chunks())
+            phrases.append(f"{tokens:,} {language} tokens ({100 * unknown / max(tokens, 1):.2f} % unknown)")
+        return f"{name}: {count:,} {self.unit}, {' and '.join(phrases)}"

@@ -102,7 +102,7 @@ class StreamBatches(Updates):
         return filled.reshape(shape).swapaxes(1, 2).reshape(len(filled), -1)
 
 
-def windows(text: Stream, stride: int, rows: int, limit: int = 0) -> Iterator[Batch]:
+def windows(text: Stream, stride: int, rows: int, limit: int) -> Iterator[Batch]:
     """Batches of overlapping windows, of one block each, in which every token of the text is a target exactly once.
 
     A window begins `stride` tokens after the one before it, and only its last tokens, which no earlier window had, are targets. So every

@@ -15,8 +15,7 @@ from one_layer.data.text import metaspace
 from one_layer.data.text.assets import TextAssets, Vocabularies
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.languages import code
-from one_layer.data.text.lines import read_lines
-from one_layer.data.text.preprocess import METASPACE, check_codes
+from one_layer.data.text.preprocess import METASPACE, read_codes
 from one_layer.data.text.vocabulary import read_vocabulary_json
 from one_layer.data.tokens import TokenStore, fitting_type
 from one_layer.system.errors import UserError
@@ -141,10 +140,7 @@ def assets_of(
 
 def codes_of(config: DataConfig, codes: str | None) -> str | None:
     """The BPE codes: those given, else those of the config's file, if there is one."""
-    if codes is None and config.bpe_codes:
-        codes = "".join(line + "\n" for line in read_lines(config.bpe_codes))
-        check_codes(codes, config.bpe_codes, config.bpe_kind)
-    return codes
+    return read_codes(config.bpe_codes, config.bpe_kind) if codes is None and config.bpe_codes else codes
 
 
 def check_files(config: DataConfig, vocabularies: Vocabularies | None, codes: str | None) -> None:

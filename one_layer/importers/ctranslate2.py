@@ -121,8 +121,7 @@ def arrays(config: ModelConfig, variables: Variables) -> Named:
     tables = {path[0]: array for path, array in parameters.outside(config, applied).items()}
     found: Named = {}
     for side, stack, embeddings in (("source", "encoder", "embeddings_0"), ("target", "decoder", "embeddings")):
-        (table,) = (each.name for each in config.network_family.tables(config) if side in each.sides)
-        found[f"{stack}/{embeddings}/weight"] = tables[table]
+        found[f"{stack}/{embeddings}/weight"] = tables[config.network_family.table_of(config, side).name]
         if not config.modern:
             found[f"{stack}/position_encodings/encodings"] = sinusoids(POSITIONS + PAD + 1, config.d_model)[PAD + 1 :]
         if config.stack(stack).final_norm is not None:

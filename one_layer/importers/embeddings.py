@@ -25,8 +25,7 @@ from one_layer.importers.text_embeddings import Table, check_vectors, read_embed
 from one_layer.layers.materializing import materialize
 from one_layer.layers.quantization import quantized
 from one_layer.models import ModelConfig
-from one_layer.runs.folder import RunFolder
-from one_layer.runs.restore import restore_run
+from one_layer.runs.restore import restore_source
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
@@ -141,16 +140,7 @@ def _report(name: str, rows: Rows, where: str) -> None:
 
 def _restore(path: str) -> tuple[TrainedModel, tuple[Rows, ...]]:
     """A trained run, and its tables."""
-    folder = RunFolder(path)
-    if not folder.holds_run:
-        raise UserError(
-            f"model.embedding_path is {path}, where there is no run with config.json and a checkpoint; give the folder of a trained "
-            "run, or another model.embedding_source"
-        )
-    try:
-        restored = restore_run(folder, "best")
-    except UserError as error:
-        raise UserError(f"the run of model.embedding_path cannot be used: {error}") from None
+    restored = restore_source("model.embedding_path", path, ", or another model.embedding_source")
     return restored, run_tables(restored)
 
 

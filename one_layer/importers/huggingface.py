@@ -63,7 +63,7 @@ def _roberta(model: TrainedModel, folder: Path) -> None:
 def _merges(assets: TextAssets, folder: Path) -> None:
     """Writes the byte-level BPE in GPT-2's files."""
     codes = assets.codes or ""
-    _json(folder / "vocab.json", {token: number for number, token in enumerate(assets.source_vocabulary.tokens)})
+    _json(folder / "vocab.json", assets.source_vocabulary.ids)
     version = "" if codes.startswith("#version:") else "#version: 0.2\n"  # readers skip the first line
     (folder / "merges.txt").write_text(version + codes, "utf-8")
 
@@ -103,7 +103,7 @@ def _pieces(unit: Unit, merges: str) -> Any:
     """The bytes of a text, merged if there are merges. Lines are split one by one, with their line ends."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
-    known = {token: number for number, token in enumerate(unit.vocabulary.tokens)}
+    known = unit.vocabulary.ids
     byte_level.check_pieces(
         byte_level.pieces(merges), known, "no tokenizer.json says how a text of this model is split"
     )

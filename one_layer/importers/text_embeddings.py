@@ -26,7 +26,7 @@ class Table:
     @staticmethod
     def of(name: str, vocabulary: Vocabulary, rows: Float32[np.ndarray, "rows d"]) -> Table:
         """The table whose rows are those of a vocabulary."""
-        return Table(name, {token: place for place, token in enumerate(vocabulary.tokens)}, rows)
+        return Table(name, vocabulary.ids, rows)
 
     def rows_of(self, vocabulary: Vocabulary) -> Float32[np.ndarray, "vocab d"]:
         """Returns the rows in the order of `vocabulary`; a token that the table lacks gets a row of NaN."""
@@ -65,15 +65,14 @@ def read_embeddings(path: str | Path, vocabulary: Vocabulary, features: int) -> 
         raise UserError(f"{path}, line 1: {first[:60]!r} must be `N d`, the numbers of tokens and of features")
     count, found_features = map(int, header.groups())
     _check_features(found_features, features, str(path))
-    places = {token: place for place, token in enumerate(vocabulary.tokens)}
     rows = np.full((len(vocabulary), features), np.nan, np.float32)
     number = 1
     for number, line in enumerate(lines, start=2):
         token, *values = line.rstrip(" ").split(" ")
         # Of unknown tokens too: a damaged file is not used in part.
         vector = _vector(values, features, f"{path}, line {number}")
-        if token in places:
-            rows[places[token]] = vector
+        if token in vocabulary.ids:
+            rows[vocabulary.ids[token]] = vector
     if count != number - 1:
         raise UserError(
             f"{path}, line 1 gives {count:,} vectors, but the file has {number - 1:,}; give the complete file"

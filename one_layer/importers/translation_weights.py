@@ -47,10 +47,7 @@ def export(config: ModelConfig, variables: Variables) -> Named:
 def _tables(config: ModelConfig, tables: dict[str, Any], kind: str) -> Named:
     if kind.startswith("M2M100"):
         return {"model.shared.weight": tables["shared_embedding"]}
-    source, target = (
-        next(tables[each.name] for each in config.network_family.tables(config) if side in each.sides)
-        for side in ("source", "target")
-    )
+    source, target = (tables[config.network_family.table_of(config, side).name] for side in ("source", "target"))
     rows = sinusoids(POSITIONS + PAD + 1, config.d_model)
     rows[PAD] = 0.0
     return {

@@ -49,6 +49,10 @@ class Family(ABC):
             return (Table("source_embedding", "encoder/embedding", config.source_vocab, ("source",)),)
         return (Table("target_embedding", "decoder/embedding", config.target_vocab, ("target",)),)
 
+    def table_of(self, config: ModelKeys, side: str) -> Table:
+        """The embedding that the side `source` or `target` reads."""
+        return next(table for table in self.tables(config) if side in table.sides)
+
     def heads(self, config: ModelKeys) -> Sequence[Head]:
         """The trained heads; by default none."""
         return ()

@@ -80,8 +80,7 @@ class Network(nn.Module):
 
     def table(self, side: str) -> Float[Array, "vocab d"]:
         """The embedding of the side `source` or `target`; that of the target is also the output projection."""
-        tables = self.config.network_family.tables(self.config)
-        return getattr(self, next(table.name for table in tables if side in table.sides))()
+        return getattr(self, self.config.network_family.table_of(self.config, side).name)()
 
     def position_table(self) -> Float[Array, "positions d"] | None:
         """The positions of a table; None where they are computed."""

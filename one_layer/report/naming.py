@@ -22,10 +22,12 @@ IMPORTED = "imported"  # a mark beside the keys of a config: another program tra
 
 def letters(config: Config) -> set[str]:
     """The kinds of layers that a model has (`one_layer.layers.pattern`): L, S and R."""
-    main = "L" if config.get("model.weights") == "dense" else "S"
-    keys = ("encoder_layers", "decoder_layers")
-    strings = [expand(key, config.get(f"model.{key}") or 0, main) for key in keys]
-    return set("".join(strings))
+    return set("".join(_strings(config, "L" if config.get("model.weights") == "dense" else "S")))
+
+
+def _strings(config: Config, main: str) -> list[str]:
+    """The letters of the layers of encoder and decoder. A number of layers stands for the letter `main`."""
+    return [expand(f"{stack}_layers", config.get(f"model.{stack}_layers") or 0, main) for stack in STACKS]
 
 
 def has_reservoirs(config: Config) -> bool:
@@ -65,8 +67,7 @@ def _untrained_masks(config: Config) -> str:
 def _masks(config: Config) -> list[frozenset[str]]:
     """The words of each mask (`one_layer.layers.freezing`)."""
     found = [words(("embedding", "scores"))] * (config.get("model.embedding") in (None, "masked"))
-    for stack in STACKS:
-        string = expand(f"{stack}_layers", config.get(f"model.{stack}_layers") or 0, "S")
+    for stack, string in zip(STACKS, _strings(config, "S"), strict=True):
         numbers = [number for number, letter in enumerate(string, 1) if letter == "S"]
         found += [words((stack, part, "scores"), number) for number in numbers for part in ("attention", "ffn")]
     return found
@@ -83,8 +84,7 @@ def embeddings(config: Config) -> str:
 
 def depths(config: Config) -> tuple[int, int]:
     """How many layers the encoder and the decoder have, whether config says it by numbers or by layer strings; 2 and LL are the same."""
-    keys = ("encoder_layers", "decoder_layers")
-    encoder, decoder = (len(expand(key, config.get(f"model.{key}") or 0, "L")) for key in keys)
+    encoder, decoder = map(len, _strings(config, "L"))
     return encoder, decoder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_assets
+from one_layer.layers.trees import Variables
 from one_layer.runs import frozen
 from one_layer.runs.changes import changes, may_change
 from one_layer.runs.lock import locked
@@ -21,13 +21,12 @@ from one_layer.runs.paths import RunPaths, read_object
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, TrainConfig, left_open, resolve, with_values
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
+from one_layer.system.files import write_atomically, write_json
 from one_layer.system.removed import without_idle
 
 if TYPE_CHECKING:
     from one_layer.runs.checkpoints import Checkpoints
 
-Variables = dict[str, Any]
 
 _LONGER = (
     ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so the length of this run cannot change. To train longer, "
@@ -117,7 +116,7 @@ class RunFolder(RunPaths):
         frozen.write_frozen(self.frozen_file, fixed)
         frozen.write_frozen(self.start_file, {"params": start or {}})
         began = {**self.identity(assets), "text": dict(text), **(more or {})}
-        write_atomically(self.identity_file, json.dumps(began, indent=1) + "\n")
+        write_json(self.identity_file, began)
 
     def began(self) -> dict[str, Any]:
         """What the run began with: `vocabularies`, `frozen`, `text`, `epoch_updates` and `sources` (`one_layer.runs.sources`).
@@ -132,7 +131,7 @@ class RunFolder(RunPaths):
     @_if_it_writes
     def write_config(self, run: RunConfig) -> None:
         """Writes `config.json`. From then on, the folder holds this run."""
-        write_atomically(self.config_file, json.dumps(run.raw, indent=1) + "\n")
+        write_json(self.config_file, run.raw)
 
     def read_config(self) -> RunConfig:
         """The config of the run. Raises: UserError if it is missing or damaged."""
@@ -205,8 +204,7 @@ class RunFolder(RunPaths):
     @_if_it_writes
     def write_scores(self, split: str, scored: str, scores: dict[str, Any]) -> None:
         """Writes `evaluation-SPLIT.json`; the name says what was `scored` unless that is the best checkpoint with the run's settings."""
-        path = self.evaluation_file(split, self._suffix(scored))
-        write_atomically(path, json.dumps(scores, indent=1) + "\n")
+        write_json(self.evaluation_file(split, self._suffix(scored)), scores)
 
     @_if_it_writes
     def write_hypotheses(self, split: str, scored: str, hypotheses: Mapping[str, Iterable[str]]) -> None:
@@ -230,4 +228,4 @@ class RunFolder(RunPaths):
     @_if_it_writes
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes `result.json`."""
-        write_atomically(self.result_file, json.dumps(result, indent=1) + "\n")
+        write_json(self.result_file, result)

@@ -14,11 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from one_layer.layers.trees import Variables
 from one_layer.models.sharding import Devices
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_atomically
-
-Variables = dict[str, Any]
 
 
 def write_frozen(path: Path, variables: Variables) -> None:

@@ -11,7 +11,7 @@ from one_layer.runs.paths import RunPaths, read_metrics, read_object
 from one_layer.system.errors import UserError
 
 FINISHED, UNDER_WAY, STOPPED, WAITING = "finished", "under way", "not finished", "waiting"
-_ERROR = "error: "  # how a process says what ended it
+_ERROR = "error: "  # begins the line by which a process says what ended it
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ def doing(paths: RunPaths, train: Mapping[str, Any]) -> Doing:
     if paths.result_file.is_file():
         return Doing()
     now = UNDER_WAY if holder(paths.path) else STOPPED if paths.holds_run else WAITING
-    said = last_line(log_file(paths.path)) if now == STOPPED else ""
-    return Doing(now, progress(paths, train), said.removeprefix(_ERROR) if said.startswith(_ERROR) else "")
+    return Doing(now, progress(paths, train), mistake(log_file(paths.path)) if now == STOPPED else "")
 
 
 def progress(paths: RunPaths, train: Mapping[str, Any]) -> Progress:
@@ -65,7 +64,7 @@ def log_file(folder: Path) -> Path:
     return whole.with_name(f"{whole.name}.log")
 
 
-def last_line(log: Path, begin: int = 0) -> str:
+def last_line(log: Path, begin: int) -> str:
     """The last line of a log after byte `begin`; empty if there is none."""
     if not log.is_file():
         return ""
@@ -73,6 +72,12 @@ def last_line(log: Path, begin: int = 0) -> str:
         file.seek(begin)
         lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
+
+
+def mistake(log: Path, begin: int = 0) -> str:
+    """The sentence with which a process ended, from its log after byte `begin`; empty if its last line is none."""
+    said = last_line(log, begin)
+    return said.removeprefix(_ERROR) if said.startswith(_ERROR) else ""
 
 
 def _updates(paths: RunPaths, train: Mapping[str, Any]) -> int | None:

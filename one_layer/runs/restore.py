@@ -59,6 +59,22 @@ def restore_run(
     )
 
 
+def restore_source(key: str, path: str, otherwise: str = "") -> TrainedModel:
+    """The best checkpoint of the run that a `key` of another run's config names.
+
+    Raises: UserError, which names the key, if there is none, or if it cannot be used; `otherwise` is what else may be given.
+    """
+    folder = RunFolder(path)
+    if not folder.holds_run:
+        raise UserError(
+            f"{key} is {path}, where there is no run with config.json and a checkpoint; give the folder of a trained run{otherwise}"
+        )
+    try:
+        return restore_run(folder, "best")
+    except UserError as error:
+        raise UserError(f"the run of {key} cannot be used: {error}") from None
+
+
 def _devices(run: RunConfig, mesh: dict[str, int] | None) -> Devices:
     """The devices of the run's mesh; without a given mesh, those that are here if the run's were others."""
     try:

@@ -1,6 +1,5 @@
 """The folder of a sweep: whether a sweep may begin or go on there, and its file `sweep.json`."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from one_layer.runs.records import PLACES_OF_TEXT, changes_scores, flatten
 from one_layer.sweeps.places import PLACES, homes, in_sweep
 from one_layer.sweeps.plan import Plan, Run
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
+from one_layer.system.files import write_json
 
 
 def claim(plan: Plan) -> None:
@@ -32,8 +31,7 @@ def claim(plan: Plan) -> None:
     # What neither began nor waits in a queue of SLURM may have been a mistake.
     queued = read_object(jobs) if (jobs := plan.workdir / "slurm.json").exists() else {}
     began = {name: run for name, run in runs.items() if os.path.lexists(plan.workdir / name) or name in queued}
-    record = {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": began | now}
-    write_atomically(path, json.dumps(record, indent=1) + "\n")
+    write_json(path, {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": began | now})
 
 
 def _recorded(path: Path, plan: Plan) -> dict[str, Any]:

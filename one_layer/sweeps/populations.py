@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from one_layer.runs.progress import last_line, log_file
+from one_layer.runs.progress import log_file, mistake
 from one_layer.sweeps.jobs import Job, Launcher, Process, size
 from one_layer.sweeps.plan import Run
 from one_layer.training.programs import INPUTS, apart, mark
-
-_ERROR = "error: "
 
 
 class PopulationLauncher(Launcher):
@@ -71,5 +69,4 @@ class _Member(Job):
             return ""
         if (why := self.process.ended()) is None:
             return None
-        said = last_line(self._log, self._begin)  # perhaps the sentence with which the member itself ended
-        return said.removeprefix(_ERROR) if said.startswith(_ERROR) else why
+        return mistake(self._log, self._begin) or why  # the member itself may have ended with a sentence

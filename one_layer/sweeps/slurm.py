@@ -5,7 +5,6 @@ in the sweep's folder, and later changes of the working tree change no waiting j
 """
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -28,7 +27,7 @@ from one_layer.runs.progress import log_file
 from one_layer.sweeps.jobs import Job, Launcher, problem, size
 from one_layer.sweeps.plan import ROOT, Run, program
 from one_layer.system.errors import UserError
-from one_layer.system.files import write_atomically
+from one_layer.system.files import write_json
 
 # In a clone of the repository; an installed package has its configs inside.
 _CODE = ("main.py", "configs", "one_layer") if (ROOT / "main.py").is_file() else ("one_layer",)
@@ -118,7 +117,7 @@ class SlurmLauncher(Launcher):
                 raise UserError(f"--launcher=slurm: {' '.join(str(error).split())}") from None
             jobs |= {run.name: job for run, job in zip(new, sent, strict=True)}
             ids = {name: job.job_id for name, job in jobs.items()}
-            write_atomically(self._record, json.dumps({**submitted, **ids}, indent=1) + "\n")
+            write_json(self._record, {**submitted, **ids})
         return [_Submitted(jobs[run.name], run.paths) for run in runs]
 
 
@@ -178,19 +177,18 @@ def _words(run: Run, root: Path, code: Path) -> list[str]:
 def _parameters(options: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option in options:
-        name, given, value = option.partition("=")
+        name, given, text = option.partition("=")
         if not given:
             raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
-        # Only what reads back as it was written is a number: 00123 may be the name of an account.
-        number = re.fullmatch("0|[1-9][0-9]*", value)
         name = name.replace("-", "_")
         if name in _OWN:
             raise UserError(f"--slurm={option} cannot be given: {_OWN[name]}")
-        given_value = int(value) if number else value
+        # Only what reads back as it was written is a number: 00123 may be the name of an account.
+        value = int(text) if re.fullmatch("0|[1-9][0-9]*", text) else text
         if name in _SHARED:
-            found[name] = given_value
+            found[name] = value
         elif name in submitit.SlurmExecutor._valid_parameters():
-            found[f"slurm_{name}"] = given_value
+            found[f"slurm_{name}"] = value
         else:
-            found.setdefault("slurm_additional_parameters", {})[name.replace("_", "-")] = given_value
+            found.setdefault("slurm_additional_parameters", {})[name.replace("_", "-")] = value
     return found

@@ -55,6 +55,11 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
 
 
+def write_json(path: str | Path, values: dict[str, Any]) -> None:
+    """Writes an object as indented JSON, as `write_atomically` does."""
+    write_atomically(path, json.dumps(values, indent=1) + "\n")
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Yields a temporary file beside `path`, and renames it to `path` when all its data is on the disk.

@@ -20,16 +20,14 @@ def encoder_work(config: ModelConfig, tokens: int) -> Work:
     """The work of the encoder for a line of `tokens` tokens."""
     c = config
     kept = tokens * (8 * c.d_model + c.ffn + c.heads * tokens)
-    layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
-    return Work(4 * kept, 2 * tokens * c.depth("encoder") * layer)
+    return Work(4 * kept, 2 * tokens * c.depth("encoder") * _layer(c, 1, tokens))
 
 
 def decoder_work(config: ModelConfig, tokens: int) -> Work:
     """The work of a decoder alone that reads or writes `tokens` tokens one by one."""
     c, layers = config, config.depth("decoder")
     kept = tokens * (2 * layers * c.d_model + c.d_model) + 2 * c.target_vocab + c.ffn + c.heads * tokens
-    layer = 4 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * tokens * c.d_model
-    return Work(4 * kept, 2 * tokens * (layers * layer + c.target_vocab * c.d_model))
+    return Work(4 * kept, 2 * tokens * (layers * _layer(c, 1, tokens) + c.target_vocab * c.d_model))
 
 
 def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Work:
@@ -46,6 +44,10 @@ def search_work(config: ModelConfig, tokens: int, beam: int, longest: int) -> Wo
     kept = memory + longest * c.d_model + beam * (cache + hypotheses + step)
     visible = positions * beam**2  # of one byte each
     seen = beam * (longest + BLOCK) // 2 + tokens  # entries that a query attends to, in the mean over all steps
-    layer = 8 * c.d_model**2 + 2 * c.d_model * c.ffn + 2 * seen * c.d_model
-    multiplied = c.depth("decoder") * layer + c.target_vocab * c.d_model
+    multiplied = c.depth("decoder") * _layer(c, 2, seen) + c.target_vocab * c.d_model
     return Work(encoder.bytes + 4 * kept + visible, encoder.operations + 2 * longest * beam * multiplied)
+
+
+def _layer(config: ModelConfig, attentions: int, seen: int) -> int:
+    """The multiplications for a token in a layer with one attention or two, which attend to `seen` entries in all."""
+    return 4 * attentions * config.d_model**2 + 2 * config.d_model * config.ffn + 2 * seen * config.d_model

@@ -85,7 +85,7 @@ def to_bytes(ticket: Ticket, precision: str | None = None) -> tuple[bytes, dict[
     """
     names = roles(ticket.config)
     text, tensors = write_text(ticket.assets)
-    tensors |= {f"{path[0]}/{names[path[1:-1]]}/{path[-1]}": array for path, array in ticket.arrays.items()}
+    tensors |= {_tensor(path, names): array for path, array in ticket.arrays.items()}
     tensors |= {f"{path[-1]}/{names[path[:-1]]}": bits for path, bits in ticket.masks.items()}
     drawn = sorted(ticket.drawn.values(), key=lambda each: each.recipe.role)
     random = [{**dataclasses.asdict(each.recipe), "checksum": each.checksum} for each in drawn]
@@ -124,21 +124,27 @@ def from_file(file: TicketFile, drawn: dict[tuple[int, Recipe], Drawn]) -> Ticke
     for path, shape in known.items():
         if path in arrays:
             continue
-        collection, *module, leaf = path
-        role = names[tuple(module)]
-        if leaf == "scores":
+        module = path[1:-1]
+        if path[-1] == "scores":
+            role = names[module]
             each = _read_masks(file, role, shape, config)
             masks |= {(*module, kind): bits for kind, bits in each.items()}
             used |= {f"{kind}/{role}" for kind in each}
-        elif collection != "random" or tuple(module) not in found:
-            arrays[path] = file.tensor(f"{collection}/{role}/{leaf}", "float32", shape)
-            used.add(f"{collection}/{role}/{leaf}")
+        elif path[0] != "random" or module not in found:
+            name = _tensor(path, names)
+            arrays[path] = file.tensor(name, "float32", shape)
+            used.add(name)
     if strange := sorted(file.tensors.keys() - used):
         raise damaged(f"its model has no place for the tensor {strange[0]}")
     if strange := sorted(file.metadata.keys() - METADATA):
         raise damaged(f"its metadata have the unknown name {strange[0]!r:.120}")
     weights = {module: _draw(settings.seed, *each, drawn) for module, each in found.items()}
     return Ticket(**vars(settings), assets=assets, masks=masks, drawn=weights, arrays=arrays)
+
+
+def _tensor(path: Path, names: dict[Path, str]) -> str:
+    """The name of an array in the file: its collection, the role of its module, and its own name."""
+    return f"{path[0]}/{names[path[1:-1]]}/{path[-1]}"
 
 
 def _check_unit(settings: Settings, assets: TextAssets) -> None:
@@ -172,7 +178,7 @@ def _read_joined(
     """The arrays of these shapes: one after the other in the tensor `joint`, in the order of their names."""
     if not known:
         return {}
-    order = sorted(known, key=lambda path: f"{path[0]}/{names[path[1:-1]]}/{path[-1]}")
+    order = sorted(known, key=lambda path: _tensor(path, names))
     ends = list(itertools.accumulate(stored_bytes(precision, known[path]) for path in order))
     code = file.tensor(joint, "uint8", (ends[-1],)).tobytes()
     places = zip(order, [0, *ends], ends, strict=False)

@@ -19,20 +19,19 @@ import numpy as np
 
 from one_layer.data.corpus import Corpus
 from one_layer.layers.freezing import words
-from one_layer.layers.trees import flatten_dict, unflatten_dict
+from one_layer.layers.trees import Path as ArrayPath
+from one_layer.layers.trees import Variables, flatten_dict, unflatten_dict
 from one_layer.models import ModelConfig, recipes, shapes
 from one_layer.models.keys import MODEL_KEYS
 from one_layer.models.sharding import fetch
 from one_layer.runs.changes import STEPS, refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.frozen import read_frozen
-from one_layer.runs.restore import restore_run
+from one_layer.runs.restore import restore_source
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel
 
-Variables = dict[str, Any]
-ArrayPath = tuple[str, ...]
 Arrays = dict[ArrayPath, np.ndarray]
 
 # Keys that decide what taken over arrays compute.
@@ -65,19 +64,11 @@ def source_of(run: RunConfig) -> TrainedModel | None:
         )
     if not path:
         return None
-    folder = RunFolder(path)
     if Path(path).is_file():
         raise UserError(
             f"train.init_from is {path}, which is a file; give the folder of a run (a ticket has no scores to train)"
         )
-    if not folder.holds_run:
-        raise UserError(
-            f"train.init_from is {path}, where there is no run with config.json and a checkpoint; give the folder of a trained run"
-        )
-    try:
-        source = restore_run(folder, "best")
-    except UserError as error:
-        raise UserError(f"the run of train.init_from cannot be used: {error}") from None
+    source = restore_source("train.init_from", path)
     _check_keys(run, source)
     _check_fixed(run, source)
     # All processes take part in this, and one writes.

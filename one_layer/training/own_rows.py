@@ -21,7 +21,7 @@ Tree = Any
 Gradients = Callable[[Tree, Tree, dict[str, Array], Array], tuple[Tree, dict[str, Array]]]
 
 
-def on_own_rows(devices: Devices, gradients: Gradients, separate: bool = True) -> Gradients:
+def on_own_rows(devices: Devices, gradients: Gradients, separate: bool) -> Gradients:
     """`gradients` (trained, fixed, batch, key) -> (gradients, sums), computed by each part of `mesh.data` for its rows, and then summed.
 
     All that `gradients` returns must be a sum over rows. The gradients come out where `Devices.stored` says. If they need more than their

@@ -82,7 +82,7 @@ def check_translations(sources: Sequence[str], file: Path, spaces: bool) -> None
 def _check_prepared(run: RunConfig, teacher: TrainedModel) -> None:
     data = run.data
     steps = ParallelReader().preprocessing(data, codes_of(data, None))
-    if data.is_prepared and steps != (teacher.assets.source_preprocessing, teacher.assets.target_preprocessing):
+    if data.is_prepared and steps != teacher.assets.steps:
         raise UserError(
             f"data.prepared says that the text has its tokens already, but data.teacher={data.teacher} was trained on text that was "
             "prepared in another way; give a teacher of the same text, or raw text, which each of the two prepares for itself"
@@ -92,11 +92,7 @@ def _check_prepared(run: RunConfig, teacher: TrainedModel) -> None:
 def _key(teacher: TrainedModel, lines: Iterable[str], prepared: bool) -> str:
     """A digest of everything that decides the translations: the teacher's arrays, text assets and search, and the lines."""
     found = hashlib.blake2b(digest(fetch(teacher.variables)).encode(), digest_size=8)
-    assets = teacher.assets
-    for steps, vocabulary in (
-        (assets.source_preprocessing, assets.source_vocabulary),
-        (assets.target_preprocessing, assets.target_vocabulary),
-    ):
+    for steps, vocabulary in zip(teacher.assets.steps, teacher.assets.vocabularies, strict=True):
         found.update(json.dumps([steps.to_dict(), vocabulary.fingerprint]).encode())
     found.update(repr(teacher.settings).encode() + b" of tokens" * prepared)
     for line in lines:

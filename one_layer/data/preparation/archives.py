@@ -38,15 +38,15 @@ def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
     Raises: UserError if there is no file, if the download fails, or if the size or the checksum differs.
     """
     path = Path(folder) / archive.name
-    if not path.exists():
-        if not download:
-            raise UserError(f"{path} does not exist; save {archive.urls[0]} there, or add --download")
-        part = path.with_name(path.name + ".part")
-        _download(archive, part)
-        check(archive, part)
-        os.replace(part, path)
+    if path.exists():
+        check(archive, path)
         return path
-    check(archive, path)
+    if not download:
+        raise UserError(f"{path} does not exist; save {archive.urls[0]} there, or add --download")
+    part = path.with_name(path.name + ".part")
+    _download(archive, part)
+    check(archive, part)
+    os.replace(part, path)
     return path
 
 

@@ -4,7 +4,6 @@ The mark-up of the files of IWSLT and WMT fills whole lines or encloses a line. 
 versions of the tools.
 """
 
-import json
 import logging
 import platform
 import re
@@ -17,7 +16,7 @@ from one_layer.data.preparation.archives import sha256
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import split_tokens
 from one_layer.system.errors import UserError
-from one_layer.system.files import replacing, write_atomically
+from one_layer.system.files import replacing, write_json
 
 log = logging.getLogger(__name__)
 
@@ -113,5 +112,5 @@ def write_manifest(
             files[path.name]["lines"] = sum(1 for _ in file)  # only "\n" ends a line
     content = {**facts, "pairs": pairs, "archives": archives, "files": files}
     content["tools"] = {"python": platform.python_version()} | {tool: metadata.version(tool) for tool in TOOLS}
-    write_atomically(folder / NAME, json.dumps(content, indent=1) + "\n")
+    write_json(folder / NAME, content)
     log.info("%s: %s", folder, ", ".join(f"{name} {count:,}" for name, count in pairs.items()))

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
+from one_layer.data.columns import column_names
 from one_layer.data.config import HELD_OUT, DataConfig
 from one_layer.data.preparation.parallel import chunks
 from one_layer.data.preparation.spill import Spill
 from one_layer.data.sources.data_bin import DataBin
-from one_layer.data.sources.table import Table, column_names
+from one_layer.data.sources.table import Table
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
 from one_layer.data.special_tokens import EOS

@@ -22,11 +22,6 @@ _LONGEST = 1 << 24
 Row = tuple[int, list[str]]  # the number of a line of the file, from 1, and the values of its columns
 
 
-def column_names(columns: str) -> tuple[str, ...]:
-    """The columns in a text such as `premise,hypothesis,label` or `1,2,3`."""
-    return tuple(each.strip() for each in columns.split(",")) if columns else ()
-
-
 def table_kind(path: Path) -> str:
     """`csv`, `json` or `tsv`: what the name of a file says about its table."""
     name = path.name.lower().removesuffix(".gz")

@@ -88,7 +88,7 @@ def join(pieces: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def check_merges(merges: str, name: str, bytes_only: bool = True) -> None:
+def check_merges(merges: str, name: str, bytes_only: bool) -> None:
     """Checks that every line is two symbols, and that each symbol is a byte's letter (or any one character, without `bytes_only`) or the
     result of some line.
 

@@ -11,11 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from one_layer.data.text import byte_level, metaspace, moses
 from one_layer.data.text.languages import code, without_inner_spaces
+from one_layer.data.text.lines import read_lines
 from one_layer.system.errors import UserError
 
 LABEL = "label"  # stands for the language of a classifier's output
@@ -82,12 +84,12 @@ class Preprocessing:
         """The first half of `apply`: normalises, tokenises and lower-cases, but does not split words into subwords."""
         if self.bpe_kind == METASPACE:
             cased = map(str.lower, lines) if self.lowercase else lines
-            return list(self._each_text(partial(map, metaspace.words), cased))
+            return list(self._each_text(metaspace.words, cased))
         if self.tokenize and not self.spaced:
-            lines = self._each_text(partial(map, lambda line: " ".join(line.split())), lines)
+            lines = self._each_text(lambda line: " ".join(line.split()), lines)
         elif self.tokenize:
             tokenize = moses.tokenizer(code(self.language), self.normalize, self.split_hyphens)
-            lines = self._each_text(partial(map, tokenize), lines)
+            lines = self._each_text(tokenize, lines)
         if self.lowercase:
             lines = map(str.lower, lines)
         return list(lines)
@@ -97,11 +99,11 @@ class Preprocessing:
         if self.codes is None:
             return list(lines)
         split = _SPLITTERS[self.bpe_kind](self.codes)
-        return list(self._each_text(partial(map, split), lines))
+        return list(self._each_text(split, lines))
 
-    def _each_text(self, step: Callable[[Iterable[str]], Iterable[str]], lines: Iterable[str]) -> Iterable[str]:
+    def _each_text(self, step: Callable[[str], str], lines: Iterable[str]) -> Iterable[str]:
         """Applies `step` to every text; with `pairs`, a line holds two texts."""
-        return ("\t".join(step(line.split("\t"))) for line in lines) if self.pairs else step(lines)
+        return ("\t".join(map(step, line.split("\t"))) for line in lines) if self.pairs else map(step, lines)
 
     def texts(self, lines: Iterable[str]) -> Iterable[str]:
         """Returns the texts of the lines one by one. A label is not a text."""
@@ -208,6 +210,13 @@ def check_codes(codes: str, name: str = "the BPE codes", kind: str = BPE_KINDS[0
             raise UserError(f"{name}, line {number}: {line!r:.200} is not two symbols separated by one space")
     if byte_level.LETTERS[ord(" ")] in codes and "</w>" not in codes:
         raise UserError(f"{name} holds byte-level merges, as GPT-2 and RoBERTa use them; set data.bpe_kind=byte-level")
+
+
+def read_codes(path: str | Path, kind: str) -> str:
+    """The text of a file of codes or merges, whose `kind` is one of BPE_KINDS. Raises: UserError as `read_lines` and `check_codes` do."""
+    codes = "".join(f"{line}\n" for line in read_lines(path))
+    check_codes(codes, str(path), kind)
+    return codes
 
 
 @lru_cache(maxsize=8)

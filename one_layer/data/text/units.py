@@ -86,8 +86,7 @@ class Pieces(Unit):
     @cached_property
     def _table(self) -> Int32[np.ndarray, " pieces"]:
         """The id of every piece of the merges."""
-        known = {token: number for number, token in enumerate(self.vocabulary.tokens) if number >= _FIRST}
-        known.pop(MASK, None)  # text cannot contain it
+        known = {**self.vocabulary.text_ids, MASK: UNK}  # text cannot contain it
         return np.array([known.get(piece, UNK) for piece in byte_level.pieces(self._merges)], np.int32)
 
 

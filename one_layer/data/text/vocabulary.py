@@ -44,7 +44,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         assert self.tokens[: len(SPECIALS)] == SPECIALS and len(self.counts) in (0, len(self.tokens))
-        if len(self._ids) != len(self.tokens):
+        if len(self.ids) != len(self.tokens):
             twice = [token for token, count in Counter(self.tokens).items() if count > 1]
             raise UserError(f"the vocabulary holds {twice[0]!r} more than once; every token must occur exactly once")
 
@@ -76,7 +76,7 @@ class Vocabulary:
         that are not in it either. A special token that the text itself contains becomes unk too, so that text can neither end a sentence
         nor look like padding.
         """
-        ids, found = self._text_ids, list[int]()
+        ids, found = self.text_ids, list[int]()
         for token in split_tokens(line):
             if token in ids:
                 found.append(ids[token])
@@ -104,6 +104,16 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """The id of every token."""
+        return {token: number for number, token in enumerate(self.tokens)}
+
+    @cached_property
+    def text_ids(self) -> dict[str, int]:
+        """The same without special tokens, which text cannot contain."""
+        return {token: number for token, number in self.ids.items() if number >= len(SPECIALS)}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -167,23 +177,15 @@ class Vocabulary:
     @cached_property
     def has_bytes(self) -> bool:
         """Whether every byte has a token, so that every text has ids."""
-        return self._text_ids.keys() >= set(BYTES)
+        return self.text_ids.keys() >= set(BYTES)
 
     def _spelled(self, token: str) -> list[int]:
-        ids = self._text_ids
+        ids = self.text_ids
         found = (
             [letter] if letter in ids else [BYTES[byte] for byte in letter.replace(SPACE, " ").encode()]
             for letter in token
         )
         return [ids[each] for tokens in found for each in tokens]
-
-    @cached_property
-    def _ids(self) -> dict[str, int]:
-        return {token: number for number, token in enumerate(self.tokens)}
-
-    @cached_property
-    def _text_ids(self) -> dict[str, int]:
-        return {token: number for token, number in self._ids.items() if number >= len(SPECIALS)}
 
 
 def unknown_marked(line: str) -> str:

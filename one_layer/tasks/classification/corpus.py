@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int32
 
+from one_layer.data.columns import column_names
 from one_layer.data.config import DataConfig
-from one_layer.data.reader import Encode, ParallelReader, describe_sides
+from one_layer.data.reader import Encode, ParallelReader
 from one_layer.data.sources.composed import HeldOut
 from one_layer.data.sources.pairs import ManyPairs, Pairs, Source, one_line
-from one_layer.data.sources.table import Row, Table, column_names
+from one_layer.data.sources.table import Row, Table
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import TextAssets
@@ -41,7 +42,7 @@ class LabelledTexts(Source):
             if published and label in UNDECIDED:
                 undecided += 1
                 continue
-            texts.append("\t".join(map(_one_line, row)))
+            texts.append("\t".join(one_line(text.replace("\t", " ")) for text in row))
             try:
                 labels.append(self._labels.name(label))
                 if not self._labels.labels:
@@ -66,10 +67,6 @@ class LabelledTexts(Source):
         if self._config.source == "tfds":
             return TfdsRecords(self._config.tfds_name, self._config.directory).files(name)
         return [self._existing(name, Path(self._config.directory) / name)]
-
-
-def _one_line(text: str) -> str:
-    return one_line(text.replace("\t", " "))
 
 
 class LabelledReader(ParallelReader):
@@ -130,7 +127,7 @@ class LabelledReader(ParallelReader):
         return raw[1]
 
     def describe(self, assets: TextAssets, name: str, source: TokenStore, target: TokenStore) -> str:
-        return describe_sides(name, self.unit, [(assets.languages[0], source)])
+        return self._described(name, [(assets.languages[0], source)])
 
 
 def _encode_label(labels: Vocabulary, held_out: float, label: str) -> Int32[np.ndarray, " length"]:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from one_layer.data.columns import column_names
 from one_layer.data.config import DataConfig
-from one_layer.data.sources.table import column_names
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.system.errors import UserError, counted
 from one_layer.tasks.classification.glue import TASKS

@@ -38,11 +38,11 @@ class Classification(Task):
                 f"data.source=labelled or tfds, and as data.labels one of {', '.join(TASKS)}, a list such as "
                 f"entails,neutral, or {FROM_TRAIN}"
             )
-        label_set(data)
+        texts = label_set(data).texts
         if data.joined_vocabulary:
             raise UserError("data.joined_vocabulary is True, but labels are not text; leave it out in classification")
         check_positions(model, "data.max_length", data.max_length)
-        if label_set(data).texts == 2 and 0 < data.max_length < LEAST_OF_PAIRS:
+        if texts == 2 and 0 < data.max_length < LEAST_OF_PAIRS:
             raise UserError(
                 f"data.max_length is {data.max_length}; two texts need at least {LEAST_OF_PAIRS} tokens, 4 of which are around them"
             )

@@ -37,8 +37,7 @@ class Search:
     """Translates ids to ids. Each core has batches of its own: products of this size are too small for several cores."""
 
     def __init__(self, assets: TextAssets, settings: SearchSettings, translator: Any) -> None:
-        self._source, self._target = (vocabulary.tokens for vocabulary in assets.vocabularies)
-        self._ids = {token: number for number, token in enumerate(self._target)}
+        self._source, self._target = assets.vocabularies
         self._settings, self._translator = settings, translator
 
     def __call__(self, sentences: Sequence[Ids], title: str) -> list[Ids]:
@@ -73,7 +72,7 @@ class Search:
 
     def _begun(self, sentences: Sequence[Ids]) -> list[Any]:
         return self._translator.translate_batch(
-            [[self._source[number] for number in ids[:-1]] for ids in sentences],
+            [[self._source.tokens[number] for number in ids[:-1]] for ids in sentences],
             asynchronous=True,
             beam_size=self._settings.beam,
             length_penalty=self._settings.length_penalty,
@@ -87,4 +86,4 @@ class Search:
         (tokens,), (score,) = result.hypotheses, result.scores
         if not np.isfinite(score):
             raise not_finite("translate")
-        return np.array([*(self._ids[token] for token in tokens), EOS], np.int32)
+        return np.array([*(self._target.ids[token] for token in tokens), EOS], np.int32)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from one_layer.data.columns import column_names
 from one_layer.data.sources import table
-from one_layer.data.sources.table import Table, column_names
+from one_layer.data.sources.table import Table
 from one_layer.system.errors import UserError
 
 ROWS = [("Ein „Haus“.", "a; house, here"), ('Er sagt "ja".', "he says: 'yes'"), ("1\u20282", "null")]
