@@ -30,7 +30,7 @@ _EXECUTES = {"while", "conditional", "call", "async-start"}
 
 @dataclass(frozen=True)
 class Transfer:
-    """A collective: `bytes` of its result on one device in one call of the program, over each of `groups` of devices, by their places."""
+    """A collective: `bytes` of its result on one device in one call of the program. `groups` of devices, by their places, take part."""
 
     operation: str
     bytes: float

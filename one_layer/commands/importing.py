@@ -65,8 +65,12 @@ def read_merges(source: Path) -> str:
 def new_folder(workdir: Any) -> RunFolder:
     """The folder of a run that is to be written. Raises: UserError if there is a run already."""
     folder = RunFolder(workdir)
-    if folder.holds_run or folder.checkpoints_folder.exists():
+    if folder.holds_run:
         raise UserError(f"--workdir={workdir} already holds a run; give a new folder")
+    if folder.checkpoints_folder.exists():
+        raise UserError(
+            f"--workdir={workdir} holds what an import that was cut off has left; delete it, or give a new folder"
+        )
     return folder
 
 
@@ -94,14 +98,17 @@ def write_run(
 ) -> None:
     """Writes the folder of a run without updates. config.json comes last, because only this file makes the folder a run.
 
-    Before that, reads the text to score, if the user names one, and logs what it has. Raises: UserError for one that cannot be read.
+    Before that, reads the text to score, if the user names one, and logs what it has. Raises: UserError for one that cannot be read, and
+    for a folder in which another process works, or has made a run meanwhile.
     """
     if "data.directory" in overrides:
         for line in run.task.scored_corpus(run.data, assets).report:
             log.info(line)
     params = variables["params"]
-    folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"}, text={})
-    progress = Progress(**folder.identity(assets), evaluated=[0])
-    with closing(folder.checkpoints(run.train)) as checkpoints:
-        checkpoints.save(0, params, optimizer(run.optim).init(params), vars(progress), 0.0)
-    folder.write_config(run)
+    with folder.locked():
+        new_folder(folder.path)
+        folder.begin(assets, {name: tree for name, tree in variables.items() if name != "params"}, text={})
+        progress = Progress(**folder.identity(assets), evaluated=[0])
+        with closing(folder.checkpoints(run.train)) as checkpoints:
+            checkpoints.save(0, params, optimizer(run.optim).init(params), vars(progress), 0.0)
+        folder.write_config(run)

@@ -33,7 +33,7 @@ from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.lines import stream_parallel
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.runs.lock import locked
-from one_layer.system.files import write_atomically
+from one_layer.system.files import UNFINISHED, write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def prepare(
     paths = [fetch(archive, archives, download) for archive in [*(archive for archive, _ in training), test]]
     out.mkdir(parents=True, exist_ok=True)
     read = published.checksums(paths)
-    with tempfile.TemporaryDirectory(prefix="unpacked-", dir=out) as place:
+    with tempfile.TemporaryDirectory(UNFINISHED, ".unpacked.", out) as place:
         log.info("unpacking %d archives", len(paths))
         unpacked = [
             extract(path, [f"{name}.{language}" for language in LANGUAGES], Path(place))

@@ -4,6 +4,7 @@ A checkpoint holds `params`, the optimiser's state and the run's progress. It do
 again from the seed. Beside the progress it stores digests of everything, because not every flipped byte makes Orbax fail.
 """
 
+import logging
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from orbax.checkpoint.checkpoint_managers import preservation_policy as policies
 
 from one_layer.runs.digests import digest, digest_of_text
 from one_layer.system.errors import UserError, not_in_utf8
+
+log = logging.getLogger(__name__)
 
 _SAVED = "saved"  # beside the keys of a progress: digests, and the score
 _REPLACED = ".replaced"  # behind the step of a checkpoint that stays until another one of that step is complete
@@ -41,7 +44,12 @@ class Checkpoints:
         self._kept = _Kept(keep_last)
         self._replaces = False
         if not read_only:
-            self._settle_replaced()
+            with self._writing():
+                self._settle_replaced()
+        elif alone := [old for old in self.folder.glob(f"*{_REPLACED}") if not old.with_suffix("").exists()]:
+            log.warning(
+                "%s is being replaced; if no process trains there, the same training command brings it back", alone[0]
+            )
         try:
             # Not Orbax's own read_only, which adds nothing to these options but warnings.
             options = ocp.CheckpointManagerOptions(

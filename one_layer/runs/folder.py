@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
@@ -65,9 +66,16 @@ class RunFolder(RunPaths):
         self.writes = writes
 
     def check_folder(self) -> None:
-        """Raises: UserError if the path is a file, so that no folder can be there."""
+        """Raises: UserError if the path is a file, or a folder that cannot be written to."""
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--workdir={self} is a file; give the name of a folder, which may be new")
+        if self.path.exists() and self.writes:
+            try:
+                tempfile.TemporaryFile(dir=self.path).close()
+            except OSError as error:
+                raise UserError(
+                    f"--workdir={self} cannot be written to ({error.strerror}); give another folder"
+                ) from None
 
     def claim(self, run: RunConfig) -> bool:
         """Checks that the folder is new or holds a run with this config. Writes nothing.
@@ -124,7 +132,8 @@ class RunFolder(RunPaths):
         Raises: UserError for a damaged file.
         """
         found = read_object(self.identity_file) if self.identity_file.exists() else {}
-        if found and not (isinstance(found.get("vocabularies"), list) and isinstance(found.get("text"), dict)):
+        prints, text = found.get("vocabularies"), found.get("text")
+        if found and not (isinstance(prints, list) and len(prints) == 2 and isinstance(text, dict)):
             raise UserError(f"{self.identity_file} has other content; restore it, or train in a new --workdir")
         return found
 
@@ -168,20 +177,23 @@ class RunFolder(RunPaths):
 
     def check_identity(self, progress: Mapping[str, Any], assets: TextAssets) -> None:
         """Checks that a checkpoint with this `progress` belongs to the folder. Raises: UserError if it does not."""
-        now = self.identity(assets)
-        for side, vocabulary, saved, found in zip(
-            ("source", "target"), assets.vocabularies, progress["vocabularies"], now["vocabularies"], strict=True
-        ):
-            if found != saved:
-                raise UserError(
-                    f"{self.path / f'vocabulary.{side}.txt'} ({len(vocabulary):,} types) is not the {side} vocabulary that the "
-                    "checkpoint was trained with: restore the run's own file, or train in a new --workdir"
-                )
-        if progress.get("frozen") != now["frozen"]:
+        self.check_vocabularies(progress, assets)
+        if progress.get("frozen") != frozen.fingerprint(self.frozen_file):
             raise UserError(
                 f"{self.frozen_file} is not the file that the checkpoint was made with, or should not exist; with other fixed arrays, "
                 "the model is another: restore the run's own files, or train or import the model again"
             )
+
+    def check_vocabularies(self, began: Mapping[str, Any], assets: TextAssets) -> None:
+        """Checks that the vocabularies are those with which a run `began`. Raises: UserError if they are not."""
+        for side, vocabulary, saved in zip(
+            ("source", "target"), assets.vocabularies, began["vocabularies"], strict=True
+        ):
+            if vocabulary.fingerprint != saved:
+                raise UserError(
+                    f"{self.path / f'vocabulary.{side}.txt'} ({len(vocabulary):,} types) is not the {side} vocabulary that the "
+                    "checkpoint was trained with: restore the run's own file, or train in a new --workdir"
+                )
 
     def check_beginning(self, began: Mapping[str, Any], corpus: Corpus, data: DataConfig) -> None:
         """Checks that the folder and the text are those that the run began with. Raises: UserError if not."""

@@ -36,7 +36,7 @@ def restore_run(
     folder = workdir if isinstance(workdir, RunFolder) else RunFolder(workdir)
     run, assets = folder.read_config(), folder.assets()
     if began := folder.began():
-        folder.check_identity(began, assets)  # before the sizes of another vocabulary are found wrong
+        folder.check_vocabularies(began, assets)  # before the sizes of another one are found wrong
     config = run.model_config(*map(len, assets.vocabularies))
     variables = folder.with_frozen(initialize(config, run.seed, _devices(run, mesh)))
     with closing(folder.checkpoints()) as checkpoints:

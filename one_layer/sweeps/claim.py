@@ -20,22 +20,31 @@ def claim(plan: Plan) -> None:
     """
     path = plan.workdir / SWEEP_FILE
     now = {run.name: {"varied": run.varied, "words": run.words, "config": run.config} for run in plan.runs}
-    runs: dict[str, Any] = {}
+    recorded: dict[str, Any] = {"runs": {}}
     if path.exists():
-        runs = _recorded(path, plan)
+        recorded = _recorded(path, plan)
     elif RunPaths(plan.workdir).holds_run:
         raise UserError(f"{plan.workdir} is no folder of a sweep, but of a run; give another --workdir")
-    for run in plan.runs:
-        for before in _began(run, runs):
-            _check(run, in_sweep(flatten(before), {plan.workdir, *homes(runs.values())}))
     # What neither began nor waits in a queue of SLURM may have been a mistake.
     queued = read_object(jobs) if (jobs := plan.workdir / "slurm.json").exists() else {}
-    began = {name: run for name, run in runs.items() if os.path.lexists(plan.workdir / name) or name in queued}
-    write_json(path, {"config": plan.config, "sweep": plan.sweep, "shared": plan.shared, "runs": began | now})
+    runs = recorded["runs"].items()
+    began = {name: run for name, run in runs if os.path.lexists(plan.workdir / name) or name in queued}
+    # A folder that moved twice: configs of runs name the first place, words the second.
+    places = {*map(Path, recorded.get("homes", [])), *homes(recorded["runs"].values()), plan.workdir.absolute()}
+    for run in plan.runs:
+        for before in _began(run, began):
+            _check(run, in_sweep(flatten(before), places))
+    record = {
+        "config": plan.config,
+        "sweep": plan.sweep,
+        "shared": plan.shared,
+        "homes": sorted(map(os.path.abspath, places)),
+    }
+    write_json(path, {**record, "runs": began | now})
 
 
 def _recorded(path: Path, plan: Plan) -> dict[str, Any]:
-    """The runs in the file. Raises: UserError for the file of another sweep, and for a damaged one."""
+    """The content of the file. Raises: UserError for the file of another sweep, and for a damaged one."""
     before = read_object(path)
     for name, now in (("config", plan.config), ("sweep", plan.sweep)):
         if Path(str(before.get(name))).name != Path(now).name:  # a config is the same in another folder
@@ -48,7 +57,7 @@ def _recorded(path: Path, plan: Plan) -> dict[str, Any]:
         raise UserError(
             f"{path} is damaged: `runs` must have an object with a config for each run; restore the file, or give another --workdir"
         )
-    return dict(runs)
+    return {**before, "runs": runs}
 
 
 def _began(run: Run, recorded: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ def keep_programs() -> None:
         return
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(_LIMIT))
-    if folder.is_dir():
+    if folder.is_dir() and os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] != "-1":  # without a limit, no entry has a time
         _remove_undated(folder)
 
 
@@ -35,10 +35,8 @@ def _remove_undated(folder: Path) -> None:
 
     JAX would never write it again, and could not make room either. Entries that were written without a limit go with them.
     """
-    with (
-        suppress(OSError),
-        FileLock(folder / _LOCK, timeout=10),
-    ):  # of a folder that cannot be written, JAX warns, and compiles
+    # Of a folder that cannot be written, JAX warns, and compiles.
+    with suppress(OSError), FileLock(folder / _LOCK, timeout=10):
         for entry in folder.glob("*-cache"):
             if not entry.with_name(entry.name.removesuffix("-cache") + "-atime").exists():
                 entry.unlink()

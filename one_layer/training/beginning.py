@@ -31,7 +31,7 @@ from one_layer.training.file_budget import with_width
 from one_layer.training.fine_tuning import Start, source_of, start
 from one_layer.training.first_look import first_look
 from one_layer.training.memory import check_memory
-from one_layer.training.plan import check_warmup, longest_allowed, planned, with_length
+from one_layer.training.plan import check_warmup, longest_allowed, planned, total_updates, with_length
 from one_layer.training.teacher import teacher_of
 from one_layer.training.teaching import taught
 from one_layer.training.time_budget import with_updates
@@ -84,9 +84,9 @@ def opened(
                 run, length = with_length(run, known)
                 chosen = length if reads else []  # another run of this program has cut its text, and has said so
                 corpus = run.task.corpus(run.data, known)
+        processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         if began := folder.began() if resumed else {}:
             folder.check_beginning(began, corpus, run.data)  # before config.json is written with what may change
-        processes.agree({run.data.describe(part): text for part, text in corpus.fingerprints().items()})
         batches = run.task.batches(corpus, run.data, run.optim.accumulate, run.seed)
         if run.train.bytes and not resumed:
             run, width = with_width(run, corpus)
@@ -107,7 +107,7 @@ def opened(
             _warn_of_work(run, model)
         if resumed:
             _check_teacher(run, began, lessons)
-            _check_length(run, folder)
+            _check_length(folder, total_updates(run.train, batches.batches_per_epoch))
         with processes.leader_first("folder"):
             if not resumed:
                 begin(ready._replace(run=run), source, batches.batches_per_epoch)
@@ -142,14 +142,14 @@ def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | Non
         )
 
 
-def _check_length(run: RunConfig, folder: RunFolder) -> None:
-    """Raises: UserError if the run that is there has done more updates than are asked for."""
+def _check_length(folder: RunFolder, updates: int) -> None:
+    """Raises: UserError if the run that is there has done more than the `updates` that are asked for."""
     with closing(folder.checkpoints()) as checkpoints:
-        done, asked = checkpoints.last() or 0, run.train.updates or 0
-    if done > asked:
+        done = checkpoints.last() or 0
+    if done > updates:
         raise UserError(
-            f"{folder} has done {counted(done, 'update')} already, but train.updates (or train.epochs) asks for {asked:,}; give at least "
-            f"{done}, or a new --workdir"
+            f"{folder} has done {counted(done, 'update')} already, but is to end after {updates:,}; give train.updates (or train.epochs) "
+            f"of at least {done}, or a new --workdir"
         )
 
 

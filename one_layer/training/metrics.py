@@ -66,7 +66,7 @@ def cut(folder: RunFolder, step: int, evaluated: bool) -> list[dict[str, Any]]:
         for line in read_metrics(folder.metrics_file)
         if line["step"] < step or (line["step"] == step and (evaluated or "valid/nll" not in line))
     ]
-    if folder.writes:
+    if folder.writes and folder.metrics_file.exists():
         write_atomically(folder.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
     return kept
 
@@ -80,8 +80,9 @@ class _Board:
 
     def __init__(self, folder: Path, first: int) -> None:
         folder.mkdir(exist_ok=True)
-        # The time in nanoseconds, because two files of the same second would have the same name.
-        self._writer = EventsWriter(str(folder / "events"), f".{time.time_ns()}")
+        # Files are read in the order of their names, which must not depend on a clock that may be set back.
+        number = sum("tfevents" in path.name for path in folder.iterdir())
+        self._writer = EventsWriter(str(folder / f"events.part{number:05d}"))
         self._add(Event(step=first, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, step: int, values: dict[str, float]) -> None:

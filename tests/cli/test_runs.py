@@ -47,11 +47,19 @@ def test_another_vocabulary_is_named_before_its_size_is_found_wrong(refused, wor
         assert "restore the run's own file" in (said := refused(*command)) and "data.joined_vocabulary" not in said
 
 
-def test_a_run_cannot_become_shorter_than_it_is(refused, workdir):
+def test_a_run_becomes_longer_and_not_shorter_than_it_is(cli, refused, workdir):
+    """By updates or by epochs, of which the tiny run has 5 updates each."""
     before = [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
-    said = refused(*tiny.arguments(workdir, {"train.updates": tiny.UPDATES - 4}))
-    assert "has done 12 updates already, but train.updates (or train.epochs) asks for 8; give at least 12" in said
+    for changes, end in (({"train.updates": 8}, 8), ({"train.updates": 0, "train.epochs": 2}, 10)):
+        said = refused(*tiny.arguments(workdir, changes))
+        assert (
+            f"has done 12 updates already, but is to end after {end}; give train.updates (or train.epochs) of" in said
+        )
     assert before == [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
+    epochs = tiny.arguments(workdir, {"train.updates": 0, "train.epochs": 3, "data.tests": "()"})
+    for _ in range(2):  # the second time, nothing is left to do
+        assert not cli(*epochs)[0]
+        assert json.loads((workdir / "result.json").read_text("utf-8"))["steps"] == 15
 
 
 def test_what_a_killed_process_wrote_behind_the_last_checkpoint_is_no_part_of_a_run_that_is_over(cli, workdir):

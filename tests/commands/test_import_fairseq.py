@@ -138,6 +138,18 @@ def test_a_folder_that_holds_a_run_is_refused(command, holding):
     with pytest.raises(UserError, match="already holds a run; give a new folder"):
         command()
     assert tiny.contents(workdir) == before
+    (workdir / "config.json").unlink()
+    with pytest.raises(
+        UserError, match="holds what an import that was cut off has left; delete it, or give a new folder"
+    ):
+        command()
+
+
+def test_a_folder_in_which_a_run_begins_is_left_to_it(command, holding, files):
+    holding(CONFIG)
+    with RunFolder(files / "run").locked(), pytest.raises(UserError, match=r"is in use: process .* trains in it"):
+        command()
+    assert not (files / "run").exists()
 
 
 @pytest.mark.parametrize("damage", ["shape", "name"])

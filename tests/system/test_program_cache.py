@@ -60,11 +60,11 @@ def test_what_a_kill_or_a_full_disk_has_cut_off_is_removed(tmp_path, monkeypatch
     for name in ("whole-cache", "whole-atime", "half-cache"):
         (folder / name).write_bytes(b"1")
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")  # so that it is what it was afterwards
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     monkeypatch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", "1000")
     keep_programs()
     assert {path.name for path in folder.iterdir()} - {".lockfile"} == {"whole-cache", "whole-atime"}
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
 
 
 def test_a_folder_of_the_user_s_own_is_left_alone(tmp_path, monkeypatch):

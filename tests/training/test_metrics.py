@@ -44,6 +44,16 @@ def test_a_kill_takes_nothing_that_was_written(tmp_path):
     assert events(tmp_path) == sizes[-1]
 
 
+def test_tensorboard_reads_a_resumed_run_last_whatever_the_clock_says(tmp_path, monkeypatch):
+    """It reads files in the order of their names, and each hides later steps of those before it."""
+    made = []
+    for clock in (2e9, 1e9):
+        monkeypatch.setattr("time.time", lambda clock=clock: clock)
+        MetricsLog(RunFolder(tmp_path), 0).close()
+        made += [path.name for path in (tmp_path / "tensorboard").iterdir() if path.name not in made]
+    assert len(made) == 2 and made == sorted(made)
+
+
 def events(workdir):
     """The bytes in TensorBoard's files."""
     return sum(path.stat().st_size for path in (workdir / "tensorboard").glob("events.*"))

@@ -14,7 +14,7 @@ export const CALLS = {
     model = models.at(-1);
     return model.describe();
   },
-  /** The share of the masks' bits of a role in which a ticket agrees with the one that is used; null without the same weights or the same kind of bits. */
+  /** The share of the masks' bits of a role in which a ticket agrees with the one that is used; null if their weights differ, or what their bits say. */
   beside(place, role) {
     const other = models[place], [ours, theirs] = [model, other].map(({ ticket }) => ticket.drawn.get(role)?.weights);
     const bits = ({ ticket, network: { matrices } }) => matrices.get(role)?.mask && `${matrices.get(role).depths} of ${ticket.config.maskKinds}`;
