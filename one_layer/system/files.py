@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import logging
 import os
 import re
 import shutil
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from one_layer.system.errors import UserError
+
+log = logging.getLogger(__name__)
 
 UNFINISHED = ".unfinished"  # the end of the names of temporary files and folders, which `remove_leftovers` knows
 _HOME = re.compile(r"~[^/=\s]*/")
@@ -159,6 +162,39 @@ def lock(handle: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
+    """Yields what an earlier process has written of `file`, to write on at its end; None if the file is there.
+
+    The file gets its name when the context ends without an error. While another process is writing it, this one waits. Raises: UserError
+    on a file system without locks, where two could write it.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.part")
+    with unfinished.open("a+b") as out:
+        if not lock(out.fileno()):
+            log.info("another process is writing %s to %s; this one waits for it", what, unfinished)
+            try:
+                fcntl.flock(out.fileno(), fcntl.LOCK_EX)
+            except OSError as error:
+                raise UserError(
+                    f"{unfinished} cannot be locked ({error.strerror}), so two processes could write it; put it on a file system with "
+                    "locks"
+                ) from None
+        if file.exists():  # another process has finished it since this one looked
+            unfinished.unlink(missing_ok=True)
+            yield None
+            return
+        try:
+            yield out
+        except BaseException:
+            if not os.fstat(out.fileno()).st_size:
+                unfinished.unlink(missing_ok=True)
+            raise
+        os.replace(unfinished, file)
+    sync(file.parent)
 
 
 def remove_leftovers(folder: Path, pattern: re.Pattern[str] = _TEMPORARY) -> None:

@@ -39,9 +39,9 @@ from one_layer.runs.digests import digest
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
+from one_layer.system.files import continued
 from one_layer.tasks.losses import TOP_K, Distil
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.teacher import continued
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ def _write(reader: _Reader, run: RunConfig, corpus: Corpus, counts: np.ndarray, 
     settings = run.evaluation
     train, buckets = corpus.train, getattr(settings, "buckets", 1)
     with (
-        continued(file, "probabilities") as out,
+        continued(file, "the teacher's probabilities") as out,
         tqdm(total=len(counts), desc="teacher", unit="text", disable=None) as bar,
     ):
         if out is None:  # another process has written it

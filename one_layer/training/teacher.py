@@ -1,12 +1,7 @@
 """The teacher of a run (`data.teacher`): a trained model, by whose translations or probabilities the run learns."""
 
-import fcntl
 import logging
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import one_layer
 from one_layer.data.text.languages import code
@@ -15,7 +10,6 @@ from one_layer.runs.changes import STEPS, refuse_others
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
-from one_layer.system.files import lock, sync
 from one_layer.tasks.losses import Distil
 from one_layer.tasks.model import TrainedModel
 from one_layer.training import processes
@@ -118,31 +112,3 @@ def _check_pieces(run: RunConfig, model: TrainedModel) -> None:
             f"data.{longest} is {getattr(now, longest)}, but data.teacher={now.teacher} reads at most {most} tokens; give at most "
             f"data.{longest}={most}"
         )
-
-
-@contextmanager
-def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
-    """Yields what an earlier process has written of `file`, to write on at its end; None if the file is there.
-
-    The file gets its name when the context ends without an error. While another process is writing it, this one waits. Raises: UserError
-    on a file system without locks, where two could write it.
-    """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f"{file.name}.part")
-    with unfinished.open("a+b") as out:
-        if not lock(out.fileno()):
-            log.info("another process is writing the teacher's %s to %s; this one waits for it", what, unfinished)
-            try:
-                fcntl.flock(out.fileno(), fcntl.LOCK_EX)
-            except OSError as error:
-                raise UserError(
-                    f"{unfinished} cannot be locked ({error.strerror}), so two processes could write it; give a --workdir or data.store "
-                    "on a file system with locks"
-                ) from None
-        if file.exists():  # another process has finished it since this one looked
-            unfinished.unlink(missing_ok=True)
-            yield None
-            return
-        yield out
-        os.replace(unfinished, file)
-    sync(file.parent)

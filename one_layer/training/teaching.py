@@ -25,8 +25,9 @@ from one_layer.runs.digests import digest
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig
 from one_layer.system.errors import UserError
+from one_layer.system.files import continued
 from one_layer.tasks.model import TrainedModel
-from one_layer.training.teacher import continued, translates
+from one_layer.training.teacher import translates
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ def _key(teacher: TrainedModel, lines: Iterable[str], prepared: bool) -> str:
 def _translate(teacher: TrainedModel, lines: Iterable[str], file: Path, prepared: bool) -> None:
     """Writes the translations of `lines` to `file`, which gets its name when it is complete."""
     translate = teacher.lines_of_tokens if prepared else teacher.lines
-    with continued(file, "translations") as out:
+    with continued(file, "the teacher's translations") as out:
         if out is None:
             return
         whole = Path(out.name).read_bytes().split(b"\n")[:-1]

@@ -2,7 +2,9 @@
 
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from one_layer.data.preparation.archives import Archive, extract, fetch
 from one_layer.system.errors import UserError
+from one_layer.system.files import continued
 from tests.commands.test_prepare_iwslt14 import pack
 
 CONTENT = bytes(range(256)) * 40
@@ -38,7 +41,17 @@ def test_the_next_url_is_tried(tmp_path: Path, remote: Archive) -> None:
     assert fetch(Archive("a.tgz", (gone, *remote.urls)), tmp_path / "here", download=True).read_bytes() == CONTENT
     with pytest.raises(UserError, match=r"b\.tgz cannot be downloaded from file:///.*gone\.tgz \(.*\); try again"):
         fetch(Archive("b.tgz", (gone,)), tmp_path / "nowhere", download=True)
-    assert not (tmp_path / "nowhere").exists()
+    assert not list((tmp_path / "nowhere").iterdir())
+
+
+def test_one_process_downloads_and_others_wait_for_it(tmp_path: Path, remote: Archive) -> None:
+    (tmp_path / "remote/a.tgz").unlink()  # so that nobody else could
+    with ThreadPoolExecutor(1) as pool:
+        with continued(tmp_path / "a.tgz", "an archive") as part:
+            other = pool.submit(fetch, remote, tmp_path, download=True)
+            time.sleep(0.2)
+            assert part is not None and part.write(CONTENT)
+        assert other.result().read_bytes() == CONTENT and not (tmp_path / "a.tgz.part").exists()
 
 
 def test_incomplete_and_changed_files_are_refused(tmp_path: Path, remote: Archive) -> None:

@@ -15,9 +15,10 @@ from one_layer.data.text.lines import read_lines
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import RunConfig, resolve
 from one_layer.system.errors import UserError
+from one_layer.system.files import continued
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.training import teaching
-from one_layer.training.teacher import continued, teacher_of
+from one_layer.training.teacher import teacher_of
 from one_layer.training.train import train
 from tests import tiny
 

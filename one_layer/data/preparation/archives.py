@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from one_layer.system.errors import UserError
+from one_layer.system.files import continued
 
 log = logging.getLogger(__name__)
 _BLOCK = 1 << 20
@@ -34,7 +36,7 @@ class Archive:
 def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
     """Returns the path of the complete archive in `folder`; downloads it if it is missing and `download` is set.
 
-    A download first writes to a file whose name ends in .part, and a later call continues that file.
+    A download first writes to a file whose name ends in .part, and a later call continues that file. One process downloads, others wait.
     Raises: UserError if there is no file, if the download fails, or if the size or the checksum differs.
     """
     path = Path(folder) / archive.name
@@ -43,10 +45,10 @@ def fetch(archive: Archive, folder: str | Path, download: bool = False) -> Path:
         return path
     if not download:
         raise UserError(f"{path} does not exist; save {archive.urls[0]} there, or add --download")
-    part = path.with_name(path.name + ".part")
-    _download(archive, part)
-    check(archive, part)
-    os.replace(part, path)
+    with continued(path, "an archive") as part:
+        if part is not None:
+            _download(archive, part)
+            check(archive, Path(part.name))
     return path
 
 
@@ -108,7 +110,7 @@ def _copy_members(archive: Path, wanted: dict[str, Path]) -> set[str]:
     return found
 
 
-def _download(archive: Archive, part: Path) -> None:
+def _download(archive: Archive, part: BinaryIO) -> None:
     problems = []
     for url in archive.urls:
         try:
@@ -117,13 +119,13 @@ def _download(archive: Archive, part: Path) -> None:
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError, EOFError) as error:
             problems.append(f"{url} ({getattr(error, 'reason', None) or error})")
     raise UserError(
-        f"{archive.name} cannot be downloaded from {', '.join(problems)}; try again, or save it to {part.parent} yourself"
+        f"{archive.name} cannot be downloaded from {', '.join(problems)}; try again, or save it to {Path(part.name).parent} yourself"
     )
 
 
-def _copy_from(url: str, part: Path) -> None:
+def _copy_from(url: str, part: BinaryIO) -> None:
     """Downloads `url` to `part`, and continues an earlier attempt if the server supports that."""
-    done = part.stat().st_size if part.exists() else 0
+    done = part.seek(0, os.SEEK_END)
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         response = urllib.request.urlopen(request, timeout=60)
@@ -131,11 +133,12 @@ def _copy_from(url: str, part: Path) -> None:
         if error.code == 416:  # the server has nothing left to send: the file may be complete, and the caller checks it
             return
         raise
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with response, part.open("ab" if response.status == 206 else "wb") as file:
-        log.info("%s -> %s", url, part)
+    with response:
+        log.info("%s -> %s", url, part.name)
         length = response.headers.get("Content-Length")
-        start = file.tell()
-        shutil.copyfileobj(response, file, _BLOCK)
-        if length is not None and file.tell() - start != int(length):
-            raise EOFError(f"the connection ended after {file.tell():,} bytes")
+        part.truncate(done if response.status == 206 else 0)
+        start = part.seek(0, os.SEEK_END)
+        shutil.copyfileobj(response, part, _BLOCK)
+        part.flush()
+        if length is not None and part.tell() - start != int(length):
+            raise EOFError(f"the connection ended after {part.tell():,} bytes")
