@@ -74,7 +74,7 @@ class RunFolder(RunPaths):
                 tempfile.TemporaryFile(dir=self.path).close()
             except OSError as error:
                 raise UserError(
-                    f"--workdir={self} cannot be written to ({error.strerror}); give another folder"
+                    f"--workdir={self}: {error.strerror}; give a folder and files that can be read and written"
                 ) from None
 
     def claim(self, run: RunConfig) -> bool:
