@@ -107,7 +107,8 @@ def opened(
             _warn_of_work(run, model)
         if resumed:
             _check_teacher(run, began, lessons)
-            _check_length(folder, total_updates(run.train, batches.batches_per_epoch))
+            if folder.result_file.exists():
+                _check_length(folder, total_updates(run.train, batches.batches_per_epoch))
         with processes.leader_first("folder"):
             if not resumed:
                 begin(ready._replace(run=run), source, batches.batches_per_epoch)
@@ -143,7 +144,10 @@ def _check_teacher(run: RunConfig, began: dict[str, Any], lessons: Lessons | Non
 
 
 def _check_length(folder: RunFolder, updates: int) -> None:
-    """Raises: UserError if the run that is there has done more than the `updates` that are asked for."""
+    """Raises: UserError if a finished run has done more than the `updates` that are asked for: its result would not say so.
+
+    One that was interrupted may end where it is.
+    """
     with closing(folder.checkpoints()) as checkpoints:
         done = checkpoints.last() or 0
     if done > updates:

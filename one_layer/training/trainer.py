@@ -133,7 +133,7 @@ class Trainer:
 
     @property
     def unevaluated(self) -> bool:
-        """Whether the evaluation of the present update is still to come: a signal stopped it, or the run now ends here."""
+        """Whether the evaluation of the present update is still to come: a signal stopped it, or the run now ends earlier."""
         step = self.progress.step
         due = step % self.evaluate_every == 0 or self._at_an_end
         return due and step > 0 and self.progress.evaluated[-1:] != [step]
