@@ -217,7 +217,7 @@ def _groups(each: Instruction) -> tuple[tuple[int, ...], ...]:
     if form := re.search(r"replica_groups=\[[\d,]*?(\d+)\]<=\[([\d,]+\](?:T\([\d,]+)?)", each.line):
         return tuple(map(tuple, _transposed(form[2]).reshape(-1, int(form[1])).tolist()))
     listed = each.attribute(r"(?:replica_groups|source_target_pairs)=\{(\{[\d,{}]+\})\}")
-    return tuple(tuple(_integers(group)) for group in re.findall(r"\d[\d,]*", listed)) or ((0, 1),)
+    return tuple(tuple(_integers(group)) for group in re.findall(r"\d[\d,]*", listed)) or ((0, 1),)  # XLA names none
 
 
 def _transposed(form: str) -> Int[np.ndarray, "devices"]:

@@ -51,11 +51,13 @@ def _recorded(path: Path, plan: Plan) -> dict[str, Any]:
             raise UserError(
                 f"{plan.workdir} holds another sweep (--{name}={before.get(name)}, not {now}); give another --workdir"
             )
-    runs = before.get("runs", {})
+    runs, places = before.get("runs", {}), before.get("homes", [])
     whole = isinstance(runs, dict) and all(isinstance(each, dict) for each in runs.values())
+    whole = whole and isinstance(places, list) and all(isinstance(each, str) for each in places)
     if not whole or not all(isinstance(each.get("config"), dict) for each in runs.values()):
         raise UserError(
-            f"{path} is damaged: `runs` must have an object with a config for each run; restore the file, or give another --workdir"
+            f"{path} is damaged: `runs` must have an object with a config for each run, and `homes` folders; restore the file, or give "
+            "another --workdir"
         )
     return {**before, "runs": runs}
 

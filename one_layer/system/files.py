@@ -168,8 +168,8 @@ def lock(handle: int) -> bool:
 def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
     """Yields what an earlier process has written of `file`, to write on at its end; None if the file is there.
 
-    The file gets its name when the context ends without an error. While another process is writing it, this one waits. Raises: UserError
-    on a file system without locks, where two could write it.
+    The file gets its name when the context ends without an error; else its part stays, for which others may wait. While another process
+    is writing it, this one waits. Raises: UserError on a file system without locks, where two could write it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.part")
@@ -187,12 +187,7 @@ def continued(file: Path, what: str) -> Iterator[BinaryIO | None]:
             unfinished.unlink(missing_ok=True)
             yield None
             return
-        try:
-            yield out
-        except BaseException:
-            if not os.fstat(out.fileno()).st_size:
-                unfinished.unlink(missing_ok=True)
-            raise
+        yield out
         os.replace(unfinished, file)
     sync(file.parent)
 

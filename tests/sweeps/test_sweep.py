@@ -138,9 +138,11 @@ def test_a_run_that_never_began_leaves_the_sweep_with_its_mistake(planned, tmp_p
     assert recorded.keys() == {"mended", *(run.name for run in plan.runs[1:])}
 
 
-def test_a_sweep_in_which_nothing_began_may_have_other_values(planned):
-    claim(planned("small", "--config.data.seed=7"))
-    claim(planned())
+def test_a_sweep_in_which_nothing_began_may_have_other_values(planned, tmp_path):
+    for options, seed in ((("small", "--config.data.seed=7"), 7), ((), 1)):
+        claim(planned(*options))
+        recorded = json.loads((tmp_path / "runs" / "sweep.json").read_text())["runs"]
+        assert {run["config"]["data"]["seed"] for run in recorded.values()} == {seed}
 
 
 def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
@@ -156,11 +158,12 @@ def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
     assert starts(tmp_path / "runs") == dict.fromkeys(finished(tmp_path / "runs"), 1)
 
 
-@pytest.mark.parametrize("runs", [[], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])
+@pytest.mark.parametrize("runs", [None, [], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])
 def test_a_damaged_file_of_a_sweep_is_said_and_left(planned, tmp_path, runs):
     claim(planned())
     path = tmp_path / "runs" / "sweep.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": runs}))
+    damage = {"homes": [3]} if runs is None else {"runs": runs}
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
     before = path.read_bytes()
     with pytest.raises(UserError, match=r"sweep\.json is damaged: `runs` must have .* restore the file"):
         claim(planned())
