@@ -47,6 +47,7 @@ def test_another_vocabulary_is_named_before_its_size_is_found_wrong(refused, wor
         assert "restore the run's own file" in (said := refused(*command)) and "data.joined_vocabulary" not in said
 
 
+@pytest.mark.slow
 def test_a_run_becomes_longer_and_not_shorter_than_it_is(cli, refused, workdir):
     """By updates or by epochs, of which the tiny run has 5 updates each."""
     before = [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
