@@ -2,11 +2,10 @@
 
 import hashlib
 import inspect
-import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -14,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from ml_collections import ConfigDict
 
 from one_layer.cli.config_files import called, loaded, plain_config
 from one_layer.cli.overrides import override
@@ -81,7 +79,7 @@ def make(config: str, sweep: str, shared_words: list[str], workdir: Path) -> Pla
             raise UserError(
                 f"--config={config}: the runs of this sweep have arguments of their own; leave :{argument} out"
             )
-        runs.append(_run(module, file, own or argument, overrides, shared_words, workdir))
+        runs.append(_run(module, file, own or argument, overrides, shared, workdir))
     _check_distinct("folder", runs, [run.name for run in runs])
     return Plan(config, sweep or _default_sweep(module), shared, workdir, _linked(runs, workdir))
 
@@ -105,12 +103,8 @@ def _listed(module: ModuleType, file: str, sweep: str) -> list[dict[str, Any]]:
                 f"the sweep {sweep or 'of ' + file} gives {ARGUMENT} the value {run[ARGUMENT]!r:.100}, which is no text; it is the "
                 "argument of get_config, for instance dense"
             )
-    return [{key: _plain(value) for key, value in run.items()} for run in runs]
-
-
-def _plain(value: Any) -> Any:
-    """A value as Python's own type: a sweep may vary a key over an array."""
-    return value.item() if isinstance(value, np.generic) else value
+    # A sweep may vary a key over an array.
+    return [{key: each.item() if isinstance(each, np.generic) else each for key, each in run.items()} for run in runs]
 
 
 def _default_sweep(module: ModuleType) -> str:
@@ -119,7 +113,7 @@ def _default_sweep(module: ModuleType) -> str:
 
 
 def _run(
-    module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: list[str], workdir: Path
+    module: ModuleType, file: str, argument: str, overrides: dict[str, Any], shared: dict[str, Any], workdir: Path
 ) -> Run:
     plain = plain_config(module, file, argument)
     varied = {key: value for key, value in overrides.items() if key not in (ARGUMENT, DIRECTION)}
@@ -129,35 +123,33 @@ def _run(
         if value is None and defaults[key] is not None:
             raise UserError(f"the sweep gives {key} the value None, but the config has {defaults[key]!r}; give a value")
     name = folder_name({key: value for key, value in overrides.items() if key != DIRECTION}, defaults)
-    own = [f"--config.{key}={value}" for key, value in varied.items() if value is not None]
-    words = [*shared, *(word.replace(SWEEP, str(workdir)) for word in own)]
-    override(plain, words)
+    own = {key: str(value).replace(SWEEP, str(workdir)) for key, value in varied.items() if value is not None}
+    given = shared | own
     if direction := overrides.get(DIRECTION):
-        words += (turned := _turned(plain, direction))
-        override(plain, turned)
-        sides = f"{plain.data.source_language}-{plain.data.target_language}"
+        given |= _turned(defaults | given, direction)
+        sides = "-".join((defaults | given)[f"data.{side}_language"] for side in ("source", "target"))
         name = _safe(sides) if name == _PLAIN_NAME else f"{_safe(sides)},{name}"
+    override(plain, words := [f"--config.{key}={value}" for key, value in given.items()])
     command = [f"--config={file}:{argument}" if argument else f"--config={file}", f"--workdir={workdir / name}", *words]
     return Run(name, workdir / name, overrides, plain.to_dict(), command)
 
 
-def _turned(config: ConfigDict, direction: str) -> list[str]:
-    """The options by which a run reads the same text in the other `direction`; none for `forth`."""
-    data = config.data
+def _turned(config: dict[str, Any], direction: str) -> dict[str, str]:
+    """The keys with which a run reads the same text in the other `direction`; none for `forth`."""
+    source, target = config["data.source_language"], config["data.target_language"]
     if direction not in ("forth", "back"):
         raise UserError(f"the sweep gives {DIRECTION} the value {direction!r:.100}; it is forth or back")
-    if not (data.source_language and data.target_language) or data.source_language == data.target_language:
+    if not (source and target) or source == target:
         raise UserError(
-            f"this sweep trains both directions, from data.source_language={data.source_language!r:.100} to "
-            f"data.target_language={data.target_language!r:.100} and back; give two languages, for instance "
+            f"this sweep trains both directions, from data.source_language={source!r:.100} to "
+            f"data.target_language={target!r:.100} and back; give two languages, for instance "
             "--config.data.source_language=de --config.data.target_language=en"
         )
     if direction == "forth":
-        return []
-    columns = ";".join(",".join(reversed(group.split(","))) for group in data.columns.split(";"))
-    sides = {"source_language": data.target_language, "target_language": data.source_language}
-    sides |= {"columns": columns} if data.columns else {}
-    return [f"--config.data.{key}={value}" for key, value in sides.items()]
+        return {}
+    columns = ";".join(",".join(reversed(group.split(","))) for group in config["data.columns"].split(";"))
+    sides = {"data.source_language": target, "data.target_language": source}
+    return sides | ({"data.columns": columns} if columns else {})
 
 
 def folder_name(overrides: dict[str, Any], config: dict[str, Any]) -> str:
@@ -196,16 +188,14 @@ def check_configs(runs: list[Run], of_masks: Iterable[str]) -> None:
     In dense models, the keys `of_masks` may differ and mean nothing.
     """
     configs = [flatten(run.config) for run in runs]
-    _check_distinct("config", runs, [json.dumps(each, sort_keys=True) for each in configs])
+    _check_distinct("config", runs, configs)
     for each in configs:
         if each["model.weights"] == "dense":
             each.update(dict.fromkeys(of_masks))
-    _check_distinct(
-        "config, because a dense model has no masks", runs, [json.dumps(each, sort_keys=True) for each in configs]
-    )
+    _check_distinct("config, because a dense model has no masks", runs, configs)
 
 
-def _check_distinct(what: str, runs: list[Run], marks: list[str]) -> None:
+def _check_distinct(what: str, runs: list[Run], marks: Sequence[Any]) -> None:
     """Raises: UserError if two runs have the same mark, which stands for their `what`."""
     for number, mark in enumerate(marks):
         if (first := marks.index(mark)) < number:

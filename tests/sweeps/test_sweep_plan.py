@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from one_layer.cli.overrides import keys_given
 from one_layer.commands import sweep
 from one_layer.sweeps import plan as plans
 from one_layer.sweeps.claim import claim
@@ -61,6 +62,7 @@ def test_both_directions_read_the_same_text_with_its_sides_exchanged(tmp_path):
     exchanged = {"source_language": "fr", "target_language": "en", "columns": "2,1;fr,en;"}
     assert back.config["data"] == there.config["data"] | exchanged
     assert {**back.config, "data": 0} == {**there.config, "data": 0}
+    assert len(keys_given(back.words)) == len({*keys_given(back.words)})
 
 
 @pytest.mark.parametrize("languages", [("", "en"), ("de", ""), ("de", "de")])
