@@ -48,8 +48,8 @@ def test_another_vocabulary_is_named_before_its_size_is_found_wrong(refused, wor
 
 
 @pytest.mark.slow
-def test_a_run_becomes_longer_and_not_shorter_than_it_is(cli, refused, workdir):
-    """By updates or by epochs, of which the tiny run has 5 updates each."""
+def test_a_run_becomes_longer_and_not_shorter_than_it_is(cli, refused, workdir, monkeypatch):
+    """By updates or by epochs, of which the tiny run has 5 updates each. While it trains, it has no result, which would be an old one."""
     before = [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
     for changes, end in (({"train.updates": 8}, 8), ({"train.updates": 0, "train.epochs": 2}, 10)):
         said = refused(*tiny.arguments(workdir, changes))
@@ -57,11 +57,15 @@ def test_a_run_becomes_longer_and_not_shorter_than_it_is(cli, refused, workdir):
             f"has done 12 updates already, but is to end after {end}; give train.updates (or train.epochs) of" in said
         )
     assert before == [(workdir / name).read_bytes() for name in ("config.json", "result.json")]
+    ends = [workdir / "result.json", workdir / "ticket.safetensors"]
+    there = []
+    monkeypatch.setattr(training, "train_step", disturbed(lambda _: there.extend(path.exists() for path in ends)))
     epochs = tiny.arguments(workdir, {"train.updates": 0, "train.epochs": 3})
     for _ in range(2):  # the second time, nothing is left to do
         code, _, err = cli(*epochs)
         assert not code, err
         assert json.loads((workdir / "result.json").read_text("utf-8"))["steps"] == 15
+    assert there == 6 * [False] and all(path.exists() for path in ends)
 
 
 def test_what_a_killed_process_wrote_behind_the_last_checkpoint_is_no_part_of_a_run_that_is_over(cli, workdir):
