@@ -88,7 +88,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workdir", type=folder, required=True, help="the folder for the folders of the runs")
     parser.add_argument("--launcher", choices=["local", "slurm"], default="local", help="where the runs work")
     parser.add_argument("--jobs", type=positive, default=1, help="how many runs work at the same time")
-    parser.add_argument("--slurm", action="append", default=[], help="KEY=VALUE for sbatch, for instance partition=gpu")
+    parser.add_argument("--slurm", action="append", default=[], help="KEY=VALUE or KEY for sbatch, as partition=gpu")
     parser.add_argument("--vmap", action="store_true", help="train runs that differ only in numbers in one program")
     parser.add_argument("--members", type=positive, help=f"at most so many in one program (default {MEMBERS})")
     parser.add_argument("--dry_run", action="store_true", help="only print the commands that would run")

@@ -177,18 +177,17 @@ def _words(run: Run, root: Path, code: Path) -> list[str]:
 def _parameters(options: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for option in options:
-        name, given, text = option.partition("=")
-        if not given:
-            raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
+        name, given, text = option.removeprefix("--").partition("=")
         name = name.replace("-", "_")
         if name in _OWN:
             raise UserError(f"--slurm={option} cannot be given: {_OWN[name]}")
+        known = {*_SHARED, *submitit.SlurmExecutor._valid_parameters()}
+        if not given and name in known - {"exclusive"}:  # sbatch has others that need no value, such as requeue
+            raise UserError(f"--slurm={option} has no value; give KEY=VALUE, for instance --slurm=partition=gpu")
         # Only what reads back as it was written is a number: 00123 may be the name of an account.
-        value = int(text) if re.fullmatch("0|[1-9][0-9]*", text) else text
-        if name in _SHARED:
-            found[name] = value
-        elif name in submitit.SlurmExecutor._valid_parameters():
-            found[f"slurm_{name}"] = value
+        value: Any = int(text) if re.fullmatch("0|[1-9][0-9]*", text) else text if given else True
+        if name in known:
+            found[name if name in _SHARED else f"slurm_{name}"] = value
         else:
             found.setdefault("slurm_additional_parameters", {})[name.replace("_", "-")] = value
     return found

@@ -203,6 +203,12 @@ def test_slurm_s_options_are_checked(tmp_path, monkeypatch, cluster):
         slurm_launcher(tmp_path, monkeypatch, "partition")
 
 
+def test_options_of_sbatch_without_a_value_reach_it(plan, tmp_path, monkeypatch, cluster):
+    (tmp_path / "bin" / "sbatch").write_text("#!/bin/sh\ncp $1 submitted\necho Submitted batch job 78\n")
+    slurm_launcher(tmp_path, monkeypatch, "exclusive", "--no-requeue").start(plan.runs)
+    assert {"#SBATCH --exclusive", "#SBATCH --no-requeue"} <= {*(tmp_path / "submitted").read_text().split("\n")}
+
+
 def test_only_what_reads_back_as_written_is_a_number():
     from one_layer.sweeps import slurm
 
@@ -222,7 +228,7 @@ def test_a_dry_run_checks_slurm_s_options_and_leaves_nothing(tmp_path, cluster, 
         "--dry_run",
         "--launcher=slurm",
     ]
-    with pytest.raises(UserError, match="--slurm=nonsense has no value"):
-        sweep.main([*words, "--slurm=nonsense"])
+    with pytest.raises(UserError, match="--slurm=nodes has no value"):
+        sweep.main([*words, "--slurm=nodes"])
     assert sweep.main([*words, "--slurm=partition=gpu"]) == 0
     assert capsys.readouterr().out.count("main.py") == 12 and not (tmp_path / "runs").exists()
