@@ -22,7 +22,7 @@ from one_layer.sweeps.claim import claim
 from one_layer.sweeps.jobs import Launcher
 from one_layer.sweeps.plan import Plan, program
 from one_layer.sweeps.populations import PopulationLauncher, describe
-from one_layer.sweeps.queue import FAILED, FINISHED, Queue
+from one_layer.sweeps.queue import FINISHED, Queue
 from one_layer.sweeps.scores import scores
 from one_layer.system.errors import UserError
 
@@ -50,8 +50,7 @@ def run_sweep(plan: Plan, launcher: Launcher) -> int:
                 log.info("%s  %s  %s", time.strftime("%H:%M:%S"), run.name, f"{state}: {more}" if more else state)
 
         signal = queue.work(changed)
-        failed = {name: problem for name, problem in queue.problems.items() if queue.states[name] == FAILED}
-        for name, problem in failed.items():
+        for name, problem in queue.problems.items():
             log.info("%s failed: %s", name, problem)
         log.info(
             "%s: %s", plan.workdir, ", ".join(f"{n} {state}" for state, n in Counter(queue.states.values()).items())
@@ -59,7 +58,7 @@ def run_sweep(plan: Plan, launcher: Launcher) -> int:
     if signal is not None:
         log.info("interrupted; the same command goes on")
         return 128 + signal
-    return 1 if failed else 0
+    return 1 if queue.problems else 0
 
 
 def resolved(plan: Plan) -> Plan:
@@ -103,7 +102,7 @@ def main(argv: list[str]) -> int:
             log.info(line)
     if arguments.dry_run:
         for run in plan.runs:
-            if not run.paths.result_file.exists():
+            if not run.paths.finished:
                 print(shlex.join(["python", *(["main.py"] if len(PROGRAM) == 2 else PROGRAM[1:]), *run.words]))
         return 0
     return run_sweep(plan, launcher)

@@ -63,6 +63,16 @@ def holder(folder: Path) -> str:
     return said
 
 
+def in_use(folder: Path) -> bool:
+    """Whether a process has locked `folder`. This shares the lock for a moment, in which no process could begin to work there."""
+    try:
+        with (folder / _LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
+    return False
+
+
 def _lock_file(folder: Path, doing: str) -> TextIO:
     """The open lock file, locked. If another process has just unlocked and removed the file, it is created again."""
     while True:

@@ -52,6 +52,14 @@ class RunPaths:
         return self.config_file.exists()
 
     @property
+    def finished(self) -> bool:
+        """Whether the run has ended, so that its result can be read. The run's command writes a damaged one again."""
+        try:
+            return bool(json_object(self.result_file))
+        except (OSError, ValueError):
+            return False
+
+    @property
     def is_of_run(self) -> bool:
         """Whether a report reads this folder. Folders of other programs have a config.json too; a damaged one is for the reader to say."""
         if self.result_file.is_file() or not self.config_file.is_file():

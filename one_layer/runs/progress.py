@@ -38,7 +38,7 @@ def doing(paths: RunPaths, train: Mapping[str, Any]) -> Doing:
 
     It is finished, under way, not finished (it has begun, and nobody works on it), or waits to begin.
     """
-    if paths.result_file.is_file():
+    if paths.finished:
         return Doing()
     now = UNDER_WAY if holder(paths.path) else STOPPED if paths.holds_run else WAITING
     return Doing(now, progress(paths, train), mistake(log_file(paths.path)) if now == STOPPED else "")

@@ -52,9 +52,8 @@ def _recorded(path: Path, plan: Plan) -> dict[str, Any]:
                 f"{plan.workdir} holds another sweep (--{name}={before.get(name)}, not {now}); give another --workdir"
             )
     runs, places = before.get("runs", {}), before.get("homes", [])
-    whole = isinstance(runs, dict) and all(isinstance(each, dict) for each in runs.values())
-    whole = whole and isinstance(places, list) and all(isinstance(each, str) for each in places)
-    if not whole or not all(isinstance(each.get("config"), dict) for each in runs.values()):
+    whole = isinstance(runs, dict) and isinstance(places, list) and all(isinstance(each, str) for each in places)
+    if not whole or not all(isinstance(each, dict) and isinstance(each.get("config"), dict) for each in runs.values()):
         raise UserError(
             f"{path} is damaged: `runs` must have an object with a config for each run, and `homes` folders; restore the file, or give "
             "another --workdir"
@@ -81,7 +80,7 @@ def _check(run: Run, before: dict[str, Any]) -> None:
     from one_layer.runs.settings import resolve, with_values
 
     now = with_values(resolve(run.config), {name: own[name] for name in PLACES if name in own})
-    finished = run.paths.result_file.exists()
+    finished = run.paths.finished
     refused = {
         name: values
         for name, values in changes(before, now).items()

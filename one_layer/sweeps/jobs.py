@@ -23,7 +23,7 @@ class Job(ABC):
 
     @abstractmethod
     def ended(self) -> str | None:
-        """None while the run works; then what went wrong, which is empty for a run that finished."""
+        """None while the run works; then what went wrong, if it left no result."""
 
 
 class Launcher:
@@ -39,11 +39,11 @@ class Launcher:
 
     def choose(self, ready: list[Run], working: int) -> list[Run]:
         """Which of the runs that are `ready` shall start now, while `working` have not ended: the first ones, so that `at_once` work."""
-        return ready[: self._at_once - working]
+        return ready[: max(self._at_once - working, 0)]
 
     def start(self, runs: list[Run]) -> list[Job]:
         """Starts the runs."""
-        return [_Training(run, self._program) for run in runs]
+        return [Process([*self._program, *run.words], log_file(run.folder)) for run in runs]
 
 
 class Process(Job):
@@ -73,18 +73,6 @@ class Process(Job):
             os.kill(self._process.pid, number)
 
 
-class _Training(Process):
-    """A run in a process of its own. Whatever the exit code, a result counts: the next command will find it too."""
-
-    def __init__(self, run: Run, program: list[str]) -> None:
-        super().__init__([*program, *run.words], log_file(run.folder))
-        self._result = run.paths.result_file
-
-    def ended(self) -> str | None:
-        why = super().ended()
-        return "" if why is not None and self._result.exists() else why
-
-
 def size(log: Path) -> int:
     """The bytes of a log, which may not be there yet."""
     return log.stat().st_size if log.exists() else 0
@@ -103,12 +91,11 @@ def problem(code: int, log: Path, begin: int = 0) -> str:
 
 
 _SET_PDEATHSIG = 1  # of prctl(2)
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+_LIBC = ctypes.CDLL(None)
 
 
 def _end_with_parent() -> None:
     """Asks Linux to send SIGTERM to this process when the program that started it ends, so that no run goes on unseen."""
-    assert _LIBC is not None
     _LIBC.prctl(_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -65,8 +65,7 @@ class _Member(Job):
         self._begin = size(self._log)
 
     def ended(self) -> str | None:
-        if self._run.paths.result_file.exists():
+        if self._run.paths.finished:
             return ""
-        if (why := self.process.ended()) is None:
-            return None
-        return mistake(self._log, self._begin) or why  # the member itself may have ended with a sentence
+        why = self.process.ended()
+        return why and (mistake(self._log, self._begin) or why)  # the member itself may have ended with a sentence

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable
 
+from one_layer.runs.lock import in_use
 from one_layer.sweeps.jobs import Job, Launcher
 from one_layer.sweeps.plan import Plan, Run
 from one_layer.training.interruption import Interruption
 
 FINISHED, RUNNING, WAITING, FAILED, INTERRUPTED = "finished", "running", "waiting", "failed", "interrupted"
+ELSEWHERE = "under way in another process"  # perhaps of a sweep that was killed
 _PAUSE = 0.2  # seconds between two looks
 
 
@@ -16,7 +18,7 @@ class Queue:
 
     def __init__(self, plan: Plan, launcher: Launcher) -> None:
         self.plan, self._launcher = plan, launcher
-        self.states = {run.name: FINISHED if run.paths.result_file.exists() else WAITING for run in plan.runs}
+        self.states = {run.name: self._found(run) for run in plan.runs}
         self.problems: dict[str, str] = {}
         self._jobs: dict[str, Job] = {}
 
@@ -26,6 +28,7 @@ class Queue:
         Calls `changed` with the runs whose state has changed. Returns: the signal, if one came.
         """
         forwarded = False
+        changed([run for run in self.plan.runs if self.states[run.name] == ELSEWHERE])
         with Interruption() as interruption:
             try:
                 while self._open(interruption.signal):
@@ -51,9 +54,17 @@ class Queue:
         """Whether there is anything to wait for. After a signal, only processes that save their checkpoints are waited for."""
         if signal is not None:
             return bool(self._jobs) and not self._launcher.detached
-        return WAITING in self.states.values() or bool(self._jobs)
+        return not {WAITING, ELSEWHERE}.isdisjoint(self.states.values()) or bool(self._jobs)
+
+    def _found(self, run: Run) -> str:
+        """The state of a run that this sweep has not started. Detached jobs lock their folders too, and the launcher knows them."""
+        if not self._launcher.detached and in_use(run.folder):
+            return ELSEWHERE
+        return FINISHED if run.paths.finished else WAITING
 
     def _start(self) -> None:
+        elsewhere = [run for run in self.plan.runs if self.states[run.name] == ELSEWHERE]
+        self.states |= {run.name: self._found(run) for run in elsewhere}
         waiting = [run for run in self.plan.runs if self.states[run.name] == WAITING]
         ready = []
         for run in waiting:
@@ -64,25 +75,25 @@ class Queue:
             elif all(self.states[name] == FINISHED for name in run.needs):
                 ready.append(run)
         failing = any(self.states[run.name] == FAILED for run in waiting)
-        assert ready or failing or self._jobs or not waiting, "runs wait for each other"  # `plan` refuses such runs
-        chosen = self._launcher.choose(ready, len(self._jobs))
+        assert ready or failing or self._jobs or elsewhere or not waiting, "a cycle, which `plan` refuses"
+        chosen = self._launcher.choose(ready, len(self._jobs) + len(elsewhere))
         for run, job in zip(chosen, self._launcher.start(chosen) if chosen else [], strict=True):
             self._jobs[run.name] = job
             self.states[run.name] = RUNNING
 
     def _collect(self, signal: int | None) -> None:
-        for name, job in list(self._jobs.items()):
-            ended = job.ended()
-            if ended is None:
+        """Whatever the exit code of a run, a result counts: the next command will find it too."""
+        for run in self.plan.runs:
+            if run.name not in self._jobs or (ended := self._jobs[run.name].ended()) is None:
                 continue
-            del self._jobs[name]
-            if not ended:
-                self.states[name] = FINISHED
+            del self._jobs[run.name]
+            if run.paths.finished:
+                self.states[run.name] = FINISHED
             elif signal is not None:
-                self.states[name] = INTERRUPTED
+                self.states[run.name] = INTERRUPTED
             else:
-                self.states[name] = FAILED
-                self.problems[name] = ended
+                self.states[run.name] = FAILED
+                self.problems[run.name] = ended
 
     def _stop(self, number: int) -> None:
         for process in filter(None, {job.process for job in self._jobs.values()}):

@@ -6,15 +6,11 @@ from typing import Any
 from one_layer.report.naming import MEASURES
 from one_layer.runs.paths import read_object
 from one_layer.sweeps.plan import Run
-from one_layer.system.errors import UserError
 
 
 def scores(run: Run) -> str:
-    """The test scores of a finished run in a few words; empty without a result that can be read."""
-    try:
-        result = read_object(run.paths.result_file)
-    except UserError:
-        return ""
+    """The test scores of a finished run in a few words."""
+    result = read_object(run.paths.result_file)
     named = [(split, *_main(values)) for split, values in result.get("test", {}).items() if _main(values)]
     return ", ".join(f"{split} {name} {value:.4g}" for split, name, value in named)
 

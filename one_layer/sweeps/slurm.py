@@ -128,7 +128,7 @@ class _Submitted(Job):
         self._job, self._paths = job, paths
 
     def ended(self) -> str | None:
-        if self._paths.result_file.exists():
+        if self._paths.finished:
             return ""
         if not self._job.done():
             return None

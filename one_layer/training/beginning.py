@@ -107,7 +107,7 @@ def opened(
             _warn_of_work(run, model)
         if resumed:
             _check_teacher(run, began, lessons)
-            if folder.result_file.exists():
+            if folder.finished:
                 _check_length(folder, total_updates(run.train, batches.batches_per_epoch))
         with processes.leader_first("folder"):
             if not resumed:

@@ -47,7 +47,7 @@ def test_a_run_is_under_way_while_a_process_holds_its_folder(run):
         assert holder(run.path) == f"process {os.getpid()} on {socket.gethostname()}"
         assert doing(run, {"updates": 20}).state == UNDER_WAY
     assert holder(run.path) == ""
-    run.result_file.write_text("{}")
+    run.result_file.write_text('{"steps": 10}')
     assert doing(run, {}) == Doing()
     assert doing(RunPaths(run.path / "none"), {}).state == WAITING
 

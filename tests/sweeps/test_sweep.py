@@ -97,6 +97,34 @@ def test_a_run_with_a_result_has_finished_however_its_process_ends(planned, tmp_
     assert starts(tmp_path / "runs") == {"keep=0.8": 1}
 
 
+@pytest.mark.parametrize("content", ["", '{"test": ', "[]", "{}"])
+def test_a_damaged_result_is_made_again(planned, tmp_path, content):
+    run(planned())
+    (tmp_path / "runs" / "seed=2" / "result.json").write_text(content)
+    assert not run(planned())
+    assert starts(tmp_path / "runs") == {each.name: 1 + (each.name == "seed=2") for each in planned().runs}
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_run_in_another_process_is_waited_for(planned, tmp_path, monkeypatch, caplog, ends):
+    """Perhaps of a sweep that was killed. The run may end there, or stop with a checkpoint."""
+    caplog.set_level("INFO")
+    other = locked(tmp_path / "runs" / "seed=2", "trains in it")
+    other.__enter__()
+
+    def sleep(seconds, pause=time.sleep):
+        if len(finished(tmp_path / "runs")) == 3 and (tmp_path / "runs" / "seed=2" / ".lock").exists():
+            assert "seed=2" not in starts(tmp_path / "runs")
+            if ends:
+                (tmp_path / "runs" / "seed=2" / "result.json").write_text('{"test": {}}')
+            other.__exit__(None, None, None)
+        pause(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert run(planned(), 2) == 0 and ("seed=2" in starts(tmp_path / "runs")) != ends
+    assert any("seed=2  under way in another process" in said for said in caplog.messages)
+
+
 def test_a_run_waits_for_the_runs_that_it_reads(planned, tmp_path, caplog):
     caplog.set_level("INFO")
     assert run(planned("linked"), 4) == 1
