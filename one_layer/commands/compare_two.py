@@ -45,7 +45,8 @@ def compare_two(records: tuple[Record, Record], folders: tuple[Path, Path], text
         try:
             parts += _described(_lines(name, records, tuple(map(RunFolder, folders)), text), most)
         except UserError as error:
-            parts.append(f"The lines of {name} are not compared: {error}.")
+            said = str(error).replace(str(folders[0]), records[0].address).replace(str(folders[1]), records[1].address)
+            parts.append(f"The lines of {name} are not compared: {said}.")
     return "\n\n".join(parts)
 
 

@@ -31,14 +31,14 @@ class ConfigJson(dict[str, Any]):
         """A size: a whole number of at least 1. `default` stands in for one that is absent or null."""
         value = default if self.get(name) is None else self[name]
         if type(value) is not int or value < 1:
-            raise self._wrong(name, value, "a whole number of at least 1")
+            raise self.wrong(name, value, "a whole number of at least 1")
         return value
 
     def positive(self, name: str, default: float) -> float:
         """A number above 0."""
         value = self.get(name, default)
         if type(value) not in (int, float) or not value > 0:
-            raise self._wrong(name, value, "a number above 0")
+            raise self.wrong(name, value, "a number above 0")
         return float(value)
 
     def end_of_text(self, default: int | None = None) -> int:
@@ -46,7 +46,7 @@ class ConfigJson(dict[str, Any]):
         value = self.get("eos_token_id", default)
         ids: list[Any] = value if isinstance(value, list) and value else [value]
         if not all(type(each) is int and each >= 0 for each in ids):
-            raise self._wrong(
+            raise self.wrong(
                 "eos_token_id", value, "the id of the token that ends a text, from 0 on, or a list of such"
             )
         return int(ids[0])
@@ -68,6 +68,6 @@ class ConfigJson(dict[str, Any]):
                 how = f"reads {network} without it" if own is None else f"computes {network} with {own!r}"
                 raise UserError(f"{self.path}: {name} is {value!r:.60}, but this program {how}")
 
-    def _wrong(self, name: str, value: Any, needed: str) -> UserError:
+    def wrong(self, name: str, value: Any, needed: str) -> UserError:
         """The error for a value that is something else than `needed`."""
         return UserError(f"{self.path}: {name} is {value!r:.60}; it must be {needed}; copy the file again")

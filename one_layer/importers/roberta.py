@@ -131,11 +131,10 @@ def _labels(options: ConfigJson, task: str) -> tuple[str, ...]:
             f"{options.path}: problem_type is {problem!r:.60}, but a classifier here gives each text exactly one label"
         )
     named = options.get("id2label") or {}
-    if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
-        raise UserError(
-            f"{options.path}: id2label must have a name for each of the numbers from 0, such as {{'0': 'no', '1': 'yes'}}"
-        )
-    return tuple(str(named[str(number)]) for number in range(len(named)))
+    names = [named.get(str(number)) for number in range(len(named))] if isinstance(named, dict) else [None]
+    if not all(isinstance(name, str | int) for name in names):
+        raise options.wrong("id2label", named, "a name for each number from 0 on, such as {'0': 'no', '1': 'yes'}")
+    return tuple(map(str, names))
 
 
 def convert(state: StateDict, config: ModelConfig, seed: int) -> tuple[Variables, list[str]]:

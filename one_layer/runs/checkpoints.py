@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from one_layer.system.errors import UserError, not_in_utf8
 
 log = logging.getLogger(__name__)
 
+_score = itemgetter("score")  # by which Orbax ranks checkpoints, of their metrics
 _SAVED = "saved"  # beside the keys of a progress: digests, and the score
 _REPLACED = ".replaced"  # behind the step of a checkpoint that stays until another one of that step is complete
 
@@ -175,12 +177,10 @@ class Checkpoints:
             raise self._damaged(step, f"its {name} is not what was saved")
 
     def _damaged(self, step: int, reason: str) -> UserError:
-        if not (path := self.folder / str(step)).exists():  # a run that still trains removes its older checkpoints
-            return UserError(f"the checkpoint {path} was removed while it was read; give the same command again")
         only = self.steps() == [step]
         remove = "remove that folder to begin the training again" if only else "remove that folder to use another one"
         return UserError(
-            f"the checkpoint {path} cannot be restored ({reason}); it is damaged or of another model"
+            f"the checkpoint {self.folder / str(step)} cannot be restored ({reason}); it is damaged or of another model"
             f"{', and there is no other one' if only else ''}: {remove}, or give a new --workdir"
         )
 
@@ -198,11 +198,7 @@ class Checkpoints:
         except Exception as error:
             lines = [line for line in str(error).split("\n") if line.strip()] or [type(error).__name__]
             earlier = any(path.stem.isdecimal() and path.suffix in ("", _REPLACED) for path in self.folder.glob("*"))
-            then = (
-                "continues from the last one that is complete"
-                if earlier
-                else "begins anew, because there is no earlier one"
-            )
+            then = "continues from the last complete one" if earlier else "begins anew, because there is no earlier one"
             raise UserError(
                 f"a checkpoint cannot be written to {self.folder} ({lines[-1].strip()[:300]}); free space there, or make the folder "
                 f"writable. Then the same command {then}"
@@ -248,11 +244,6 @@ class _Kept(policies.PreservationPolicy):
         """Those that are kept of the steps in ascending order, each with its `metrics`, if it has any."""
         scored = [step for step, found in metrics.items() if found]
         return {*scored[-self.last :], _best(metrics), *list(metrics)[-1:]}
-
-
-def _score(metrics: dict[str, float]) -> float:
-    """The score by which Orbax ranks a checkpoint."""
-    return metrics["score"]
 
 
 def _best(metrics: dict[int, Any]) -> int | None:

@@ -9,6 +9,7 @@ import glob
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,7 +52,7 @@ class Place(NamedTuple):
 def opened(pattern: str) -> Iterator[list[Place]]:
     """The places where the runs of `pattern` lie: the folders themselves, and collections (FILE, or FILE/PATTERN) while they are unpacked.
 
-    Raises: UserError for a collection that is damaged, or is none.
+    Raises: UserError for a collection that is damaged, or is none. One of what is done with the places names the collection.
     """
     file, suffix, inner = f"{pattern}/".partition(f"{SUFFIX}/")
     inner = inner.strip("/")
@@ -61,12 +62,16 @@ def opened(pattern: str) -> Iterator[list[Place]]:
         yield [Place(pattern)]
         return
     with tempfile.TemporaryDirectory() as folder:
-        places = []
+        places, top = [], Path(folder).resolve()
         for number, each in enumerate(files):
-            root = Path(folder).resolve() / str(number)
+            root = top / str(number)
             _unpack(Path(each), root)
             places.append(Place(f"{root}/{inner or '**'}", root, Path(each.removesuffix(SUFFIX))))
-        yield places
+        try:
+            yield places
+        except UserError as error:
+            said = re.sub(rf"{re.escape(str(top))}/(\d+)", lambda found: files[int(found[1])], str(error))
+            raise UserError(said) from None
 
 
 def collect(pattern: str, output: Path) -> int:
@@ -90,9 +95,7 @@ def collect(pattern: str, output: Path) -> int:
             )
         top = os.path.commonpath([name.parent for name in folders.values()])
         for path, name in folders.items():
-            for file in _files(path):
-                key = (name.relative_to(top) / file.name).as_posix()
-                found[key] = file
+            found |= {(name.relative_to(top) / file.name).as_posix(): file for file in _files(path)}
         packing = zstandard.ZstdCompressor(level=19, write_checksum=True)
         with replacing(output) as out, packing.stream_writer(out, closefd=False) as writer:
             writer.write(f"{json.dumps({**_HEAD, 'files': len(found)})}\n".encode())

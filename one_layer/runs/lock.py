@@ -46,21 +46,18 @@ def locked(folder: Path, doing: str) -> Iterator[None]:
 def holder(folder: Path) -> str:
     """The process that works in `folder`, as it said when it locked it; empty if there is none.
 
-    Takes no lock, which could stop a process that wants to begin. On this machine, a process that was killed is known to be gone.
+    A lock file that nobody holds is left from a process that was killed, or was copied with its folder. On a file system without locks,
+    there is no telling, and it counts as held.
     """
-    try:
-        said = (folder / _LOCK).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
-    number, _, host = said.removeprefix("process ").partition(" on ")
-    if host == socket.gethostname() and number.isdecimal():
+    with suppress(OSError), (folder / _LOCK).open(encoding="utf-8", errors="replace") as file:
+        said = file.read().strip() or "another process"
         try:
-            os.kill(int(number), 0)
-        except PermissionError:  # somebody else's
+            fcntl.flock(
+                file, fcntl.LOCK_SH | fcntl.LOCK_NB
+            )  # shared, so that two who look do not take each other for a holder
+        except OSError:
             return said
-        except (ProcessLookupError, OverflowError):
-            return ""
-    return said
+    return ""
 
 
 def in_use(folder: Path) -> bool:
@@ -80,12 +77,12 @@ def _lock_file(folder: Path, doing: str) -> TextIO:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "another process"
             file.close()
-            raise UserError(
-                f"{folder} is in use: {holder} {doing}; wait for it, stop it, or give another folder"
-            ) from None
+            if said := holder(folder):
+                raise UserError(
+                    f"{folder} is in use: {said} {doing}; wait for it, stop it, or give another folder"
+                ) from None
+            continue  # somebody has only looked, or has just ended
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
                 raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from one_layer.data.text.assets import TextAssets
 from one_layer.models import initialize
 from one_layer.models.sharding import Devices, fetch
 from one_layer.runs.folder import RunFolder
@@ -39,17 +40,14 @@ def restore_run(
         folder.check_vocabularies(began, assets)  # before the sizes of another one are found wrong
     config = run.model_config(*map(len, assets.vocabularies))
     variables = folder.with_frozen(initialize(config, run.seed, _devices(run, mesh)))
-    with closing(folder.checkpoints()) as checkpoints:
-        if checkpoint == "best" and checkpoints.steps() and checkpoints.best() is None:
-            log.info("no checkpoint has a validation score yet, so this is the last one, update %d", checkpoints.last())
-            checkpoint = "last"
-        steps = _steps(checkpoints, checkpoint)
-        folder.check_identity(checkpoints.progress(steps[-1]), assets)
-        params = _average(checkpoints, steps, variables["params"])
+    try:
+        checkpoint, step, params = _read(folder, checkpoint, assets, variables["params"])
+    except (UserError, OSError):  # a run that still trains removes older checkpoints, perhaps this one: look again
+        checkpoint, step, params = _read(folder, checkpoint, assets, variables["params"])
     return run.task.model(
         config=config,
         seed=run.seed,
-        step=steps[-1],
+        step=step,
         data=run.data,
         settings=run.evaluation,
         assets=assets,
@@ -57,6 +55,17 @@ def restore_run(
         source=checkpoint,
         trained_with=run.raw,
     )
+
+
+def _read(folder: RunFolder, checkpoint: str, assets: TextAssets, like: Any) -> tuple[str, int, Any]:
+    """The name of what was restored, its last update, and the trained parameters in the shapes of `like`."""
+    with closing(folder.checkpoints()) as checkpoints:
+        if checkpoint == "best" and checkpoints.steps() and checkpoints.best() is None:
+            log.info("no checkpoint has a validation score yet, so this is the last one, update %d", checkpoints.last())
+            checkpoint = "last"
+        steps = _steps(checkpoints, checkpoint)
+        folder.check_identity(checkpoints.progress(steps[-1]), assets)
+        return checkpoint, steps[-1], _average(checkpoints, steps, like)
 
 
 def restore_source(key: str, path: str, otherwise: str = "") -> TrainedModel:

@@ -266,7 +266,12 @@ def test_folders_that_cannot_be_imported(roberta, command, tmp_path, given, mess
             {"id2label": {"0": "a,b", "1": "c"}},
             r"the label 'a,b' of config\.json has a comma, a colon, .*; give other names",
         ),
-        ({"id2label": {"0": "a", "2": "b"}}, r"id2label must have a name for each of the numbers from 0"),
+        (
+            {"id2label": {"0": "a", "2": "b"}},
+            r"id2label is \{'0': 'a', '2': 'b'\}; it must be a name for each number from 0 on",
+        ),
+        ({"id2label": ["a", "b"]}, r"id2label is \['a', 'b'\]; it must be a name for each number"),
+        ({"id2label": {"0": None, "1": "b"}}, r"id2label is .*; it must be a name for each number"),
         (
             {"id2label": {"0": "\ud800", "1": "b"}},
             r"the label '.ud800' of config\.json has a comma, a colon, or what is no letter; give",

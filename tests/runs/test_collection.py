@@ -70,6 +70,19 @@ def test_every_byte_comes_back_and_nothing_else_is_in_it(folders, collected):
     assert read(collected) == {str(path.relative_to(folders)): path.read_bytes() for path in texts}
 
 
+def test_damage_inside_is_named_by_the_collection(folders, tmp_path, monkeypatch, capsys):
+    runs, mine = shutil.copytree(folders, tmp_path / "runs"), "mine.jsonl.zst"
+    monkeypatch.chdir(tmp_path)
+    (runs / "sweep" / "a" / "hypotheses-test.txt").write_text("")
+    collect(str(runs), Path(mine))
+    compare.main([f"{mine}/plain", f"{mine}/sweep/a"])
+    assert f"not compared: {mine}/sweep/a/hypotheses-test.txt is empty" in capsys.readouterr().out
+    (runs / "sweep" / "a" / "result.json").write_text("{")
+    collect(str(runs), Path(mine))
+    with pytest.raises(UserError, match=rf"^{mine}/sweep/a/result\.json cannot be read"):
+        read_runs(mine)
+
+
 def test_two_runs_of_a_collection_are_compared_line_by_line(folders, collected, capsys):
     compare.main([f"{collected}/plain", f"{collected}/sweep/a"])
     said = capsys.readouterr().out

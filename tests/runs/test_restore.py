@@ -7,6 +7,7 @@ import shutil
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from one_layer.data import loading
@@ -157,6 +158,22 @@ def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_pa
     assert "the run's mesh is not used, because" in caplog.text
     with pytest.raises(UserError, match="mesh"):
         restore_run(tmp_path / "run", mesh={"data": 4})
+
+
+@pytest.mark.parametrize("looks", ["_load_checkpoint_infos", "restore"])
+def test_one_that_is_removed_meanwhile_is_no_obstacle(workdir, tmp_path, monkeypatch, looks):
+    """A run that still trains has a better one, and removes this one in the moment in which it is read."""
+    folder, found = tmp_path / "run", getattr(ocp.CheckpointManager, looks)
+    shutil.copytree(workdir, folder)
+
+    def late(manager, *given, **named):
+        if (best := folder / "checkpoints" / "8").exists():
+            shutil.rmtree(best)
+            raise FileNotFoundError(best)
+        return found(manager, *given, **named)
+
+    monkeypatch.setattr(ocp.CheckpointManager, looks, late)
+    assert restore_run(folder).step == 16
 
 
 def test_what_a_run_that_never_began_left_behind_is_no_part_of_the_next(corpus, tmp_path):

@@ -24,7 +24,7 @@ _PACKED = {
     "xz": (0, b"\xfd7zXZ\0"),
     "zstd": (0, b"\x28\xb5\x2f\xfd"),
     "7-Zip": (0, b"7z\xbc\xaf\x27\x1c"),
-    "Parquet": (0, b"PAR1"),
+    "Parquet": (0, b"PAR1\x15"),  # Thrift's mark of the number that begins its first page, or its footer
     "a tar archive": (257, b"ustar\0"),
     "a tar archive of GNU": (257, b"ustar  \0"),
 }
