@@ -10,7 +10,7 @@ from one_layer.commands import import_llama
 from one_layer.data.special_tokens import EOS
 from one_layer.models import build
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.commands.hugging_face import DENSE, END, TOKENS, imported, same_logits, write
 
 D, FFN, LAYERS, HEADS, KEY_HEADS = 8, 12, 2, 4, 2
@@ -142,13 +142,13 @@ def test_the_base_of_the_rotary_positions_counts_before_that_of_the_whole_file(l
     ],
 )
 def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, options, state, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         imported(llama(options, state), tmp_path)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_text_that_is_not_there_is_told_before_anything_is_written(llama, tmp_path):
-    with pytest.raises(UserError, match=r"nowhere/valid\S* does not exist"):
+    with user_error(r"nowhere/valid\S* does not exist"):
         imported(llama(), tmp_path, "--config.data.directory=nowhere")
     assert not (tmp_path / "run").exists()
 
@@ -169,22 +169,20 @@ def test_numbers_of_a_type_that_numpy_lacks_are_refused(llama, tmp_path):
     header["eight"] = {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [len(content) - size, len(content) - size + 4]}
     words = json.dumps(header).encode()
     (folder / "model.safetensors").write_bytes(len(words).to_bytes(8, "little") + words + content[size:] + bytes(4))
-    with pytest.raises(UserError, match=r"eight has numbers of the type F8_E4M3; give a model that is not quantised"):
+    with user_error(r"eight has numbers of the type F8_E4M3; give a model that is not quantised"):
         imported(folder, tmp_path)
 
 
 def test_files_that_do_not_fit_together(llama, tmp_path):
     folder = llama(tokens=TOKENS[1:])
-    with pytest.raises(UserError, match=r"llama: the merges make 'Ā', which the vocabulary lacks"):
+    with user_error(r"llama: the merges make 'Ā', which the vocabulary lacks"):
         imported(folder, tmp_path)
     (folder / "vocab.json").unlink()
-    with pytest.raises(UserError, match=r"has no vocab\.json; give the folder of a Llama"):
+    with user_error(r"has no vocab\.json; give the folder of a Llama"):
         imported(folder, tmp_path)
 
 
 def test_a_llama_has_no_one_layer(llama, tmp_path):
-    with pytest.raises(
-        UserError, match=r"each layer of a Llama or a GPT-2 has weights of its own; give model\.weights=multi_layer"
-    ):
+    with user_error(r"each layer of a Llama or a GPT-2 has weights of its own; give model\.weights=multi_layer"):
         imported(llama(), tmp_path, "--config.model.weights=one_layer")
     assert load_file(tmp_path / "llama" / "model.safetensors")

@@ -6,17 +6,11 @@ from sacremoses.corpus import NonbreakingPrefixes
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Split
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
-from one_layer.data.text.languages import (
-    characters,
-    code,
-    has_spaces,
-    sacrebleu_tokenizer,
-    without_inner_spaces,
-)
+from one_layer.data.text.languages import characters, code, has_spaces, sacrebleu_tokenizer, without_inner_spaces
 from one_layer.data.text.preprocess import Preprocessing, count_words
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.settings import SearchSettings
+from tests import user_error
 
 TEXTS = {
     "ja": ["これは猫です。", "私は1匹の犬と Apple が好き。", "これは犬です。"],
@@ -81,9 +75,9 @@ def test_scores_count_characters_and_say_so(language: str) -> None:
 
 
 def test_a_tokenizer_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UserError, match=r"evaluation.tokenize is 'mecab'; give one of 13a, zh, char"):
+    with user_error(r"evaluation.tokenize is 'mecab'; give one of 13a, zh, char"):
         SearchSettings(tokenize="mecab")
-    with pytest.raises(UserError, match=r"evaluation.tokenize=ja-mecab cannot be used .*sacrebleu\[ja\]"):
+    with user_error(r"evaluation.tokenize=ja-mecab cannot be used .*sacrebleu\[ja\]"):
         bleu.bleu_sacre(["a"], ["a"], tokenize="ja-mecab")
 
 
