@@ -13,13 +13,8 @@ from tests import ROOT, user_error
 from tests.ahead.targets import HERE
 
 CONFIG = f"--config={ROOT / 'configs' / 'toy.py'}"
-SMALL = [
-    "--config.model.d_model=16",
-    "--config.model.ffn=16",
-    "--config.model.heads=2",
-    "--vocabularies=30,30",
-    "--length=8",
-]
+SMALL = [*(f"--config.model.{size}" for size in ("d_model=16", "ffn=16", "heads=2"))]
+SMALL += ["--vocabularies=30,30", "--length=8"]
 
 
 @pytest.fixture(scope="module")

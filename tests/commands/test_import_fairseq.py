@@ -43,12 +43,8 @@ def command(files):
     """Returns a function that imports into `run`; its arguments are added to the command line."""
 
     def call(*arguments, workdir="run", checkpoint="model.pt"):
-        names = {
-            "checkpoint": checkpoint,
-            "source_dict": "dict.de.txt",
-            "target_dict": "dict.en.txt",
-            "workdir": workdir,
-        }
+        names = {"checkpoint": checkpoint, "workdir": workdir}
+        names |= {"source_dict": "dict.de.txt", "target_dict": "dict.en.txt"}
         import_fairseq.main([*(f"--{name}={files / file}" for name, file in names.items()), *arguments])
         return files / workdir
 

@@ -18,7 +18,7 @@ from one_layer.runs.settings import resolve
 from one_layer.tasks.model import prepared
 from one_layer.training.train import train
 from tests import user_error
-from tests.commands.hugging_face import DENSE, TOKENS, imported, same_logits, write
+from tests.commands.hugging_face import DENSE, TOKENS, imported, ones, same_logits, write
 from tests.compiling import jit
 
 D, LAYERS, CONTEXT = 8, 2, 32
@@ -83,8 +83,8 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
     [
         ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are relu, gelu"),
         ({"scale_attn_by_inverse_layer_idx": True}, {}, r"scale_attn_by_inverse_layer_idx is True, but"),
-        ({}, {"lm_head.weight": np.ones((len(TOKENS), D), np.float32)}, r"lm_head\.weight is another matrix than wte"),
-        ({}, {"ln_f.bias": np.ones(3, np.float32)}, r"of the wrong shape or type: ln_f\.bias is \[3\], not \[8\]"),
+        ({}, {"lm_head.weight": ones(len(TOKENS), D)}, r"lm_head\.weight is another matrix than wte"),
+        ({}, {"ln_f.bias": ones(3)}, r"of the wrong shape or type: ln_f\.bias is \[3\], not \[8\]"),
         ({"quantization_config": {}}, {}, r"quantization_config is \{\}, but"),
     ],
 )
@@ -94,15 +94,11 @@ def test_a_gpt2_that_is_computed_in_another_way_is_refused(gpt2, tmp_path, optio
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("key", ["gains=columns", "adapter_rank=2"])
-def test_what_is_trained_beside_masks_has_no_place_in_it(gpt2, tmp_path, key):
-    with user_error(rf"model.{key.replace('=', ' is ')}, but an imported model has masks alone"):
-        imported(gpt2(), tmp_path, f"--config.model.{key}")
-
-
 @pytest.mark.parametrize(
     ("option", "message"),
     [
+        ("model.gains=columns", r"model\.gains is columns, but an imported model has masks alone"),
+        ("model.adapter_rank=2", r"model\.adapter_rank is 2, but an imported model has masks alone"),
         (
             "model.sharing=masks",
             r"model\.sharing is masks, but each layer of an imported model has parameters of its own",
@@ -113,9 +109,10 @@ def test_what_is_trained_beside_masks_has_no_place_in_it(gpt2, tmp_path, key):
             r"train\.init_from='run', but the weights are those of the file; leave this option out",
         ),
         ("model.embedding_path=vectors", r"model\.embedding_path='vectors', but the weights are those of the file"),
+        ("data.block=64", r"data\.block is 64, but model\.max_positions is 32"),
     ],
 )
-def test_what_the_file_decides_cannot_be_given(gpt2, tmp_path, option, message):
+def test_what_does_not_fit_the_model_of_the_file_is_refused(gpt2, tmp_path, option, message):
     with user_error(message):
         imported(gpt2(), tmp_path, f"--config.{option}")
     assert not (tmp_path / "run").exists()
@@ -146,11 +143,6 @@ def test_parts_that_are_missing_or_lie_elsewhere_are_refused(gpt2, tmp_path):
     index.write_text("[]", "utf-8")
     with user_error(r"index\.json cannot be read"):
         imported(folder, tmp_path)
-
-
-def test_a_text_longer_than_its_positions_is_refused(gpt2, tmp_path):
-    with user_error(r"data\.block is 64, but model\.max_positions is 32"):
-        imported(gpt2(), tmp_path, "--config.data.block=64")
 
 
 def trained_further(source, tmp_path, changes=None):

@@ -150,17 +150,11 @@ def test_masks_over_its_weights_can_be_trained(roberta, command, texts):
     kernel = model.variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"]
     theirs = load_file(folder / "model.safetensors")
     np.testing.assert_array_equal(kernel[1], theirs["roberta.encoder.layer.1.intermediate.dense.weight"].T)
-    assert model.config.keep == 0.8 and {
-        path[-1] for path in shapes(model.config) if path[1:3] == ("encoder", "layers")
-    } >= {"scores", "bias"}
+    leaves = {path[-1] for path in shapes(model.config) if path[1:3] == ("encoder", "layers")}
+    assert model.config.keep == 0.8 and leaves >= {"scores", "bias"}
     config = labelled.get_config("multi_layer_cpu")
-    text = {
-        "directory": str(texts),
-        "train": "train.tsv",
-        "valid": "valid.tsv",
-        "tests": ("test.tsv",),
-        "max_length": 16,
-    }
+    text = {"directory": str(texts), "train": "train.tsv", "valid": "valid.tsv", "tests": ("test.tsv",)}
+    text["max_length"] = 16
     given = {**{f"data.{name}": value for name, value in text.items()}, "data.columns": "text,label"}
     given["train.model_of"] = str(workdir)
     config.update_from_flattened_dict(given)

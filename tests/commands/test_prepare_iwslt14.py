@@ -33,13 +33,8 @@ def talks(language: str) -> list[str]:
 
 def scored_set(language: str, number: int) -> list[str]:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<mteval><refset trglang="{language}">', '<doc docid="1">']
-    lines += [
-        "<title>Not text</title>",
-        f'<seg id="1"> It’s TEST {number} </seg>',
-        '<seg id="2">„Ende“</seg>',
-        "</doc>",
-    ]
-    return [*lines, "</refset></mteval>"]
+    lines += ["<title>Not text</title>", f'<seg id="1"> It’s TEST {number} </seg>', '<seg id="2">„Ende“</seg>']
+    return [*lines, "</doc>", "</refset></mteval>"]
 
 
 def published(**changed: list[str]) -> dict[str, list[str]]:

@@ -151,12 +151,8 @@ SHRUNK |= {
     "evaluation.beam": 2,
     "evaluation.max_length_b": 8,
 }
-SHRUNK |= {
-    "evaluation.valid_beam": 0,
-    "evaluation.max_tokens": 256,
-    "evaluation.valid_tokens": 0,
-    "evaluation.buckets": 1,
-}
+SHRUNK |= {"evaluation.valid_beam": 0, "evaluation.valid_tokens": 0}
+SHRUNK |= {"evaluation.max_tokens": 256, "evaluation.buckets": 1}
 SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4}
 SHRUNK |= {"train.minutes": 0.0, "train.bytes": 0, "train.model_of": ""}
 TEXT_OF: dict[str, dict[str, Any]] = {

@@ -50,13 +50,8 @@ def test_test_means_all_test_sets_also_where_one_has_this_name(tmp_path: Path) -
 
 def test_the_toy_language() -> None:
     corpus = load(TOY)
-    assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(corpus.tests["test"])) == (
-        300,
-        20,
-        ["test"],
-        30,
-    )
-    test = corpus.tests["test"]
+    (test,) = corpus.tests.values()
+    assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(test)) == (300, 20, ["test"], 30)
     assert all(ids.dtype == np.int32 and ids[-1] == 2 for side in (test.source, test.target) for ids in side)
     seen = [(line, ids) for line, ids in zip(test.reference, test.target, strict=True) if UNK not in ids]
     assert seen and all(corpus.target_vocabulary.decode(ids) == line for line, ids in seen)

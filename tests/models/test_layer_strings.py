@@ -55,13 +55,17 @@ def test_segments_compute_the_layers_one_by_one(changes):
     config = model(**changes)
     settings, variables = config.stack("encoder"), variables_of(config, "encoder")
     found = jit(Stack(EncoderLayer, settings).apply)(variables, X, SEEN)
-    x = X
-    for layer, own in layers_apart(variables, settings):
-        x = EncoderLayer(layer).apply(own, x, SEEN)
-    if settings.final_norm:
-        ends = {name: tree["final_norm"] for name, tree in variables.items() if "final_norm" in tree}
-        x = Norm(settings.final_norm, "float32").apply(ends, x)
-    np.testing.assert_allclose(found, x, **CLOSE)
+
+    @jit
+    def one_by_one(variables, x):
+        for layer, own in layers_apart(variables, settings):
+            x = EncoderLayer(layer).apply(own, x, SEEN)
+        if settings.final_norm:
+            ends = {name: tree["final_norm"] for name, tree in variables.items() if "final_norm" in tree}
+            x = Norm(settings.final_norm, "float32").apply(ends, x)
+        return x
+
+    np.testing.assert_allclose(found, one_by_one(variables, X), **CLOSE)
 
 
 def test_layers_that_are_alike_are_one_scan_or_segments_with_the_same_numbers():
@@ -87,7 +91,7 @@ def test_added_reservoirs_change_no_other_weight():
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, [KINDS[0], *KINDS[2:4]]), ids=str)
 def test_no_output_depends_on_pads_or_on_later_tokens(kind, side):
     """The gradient of each real position's output is zero at pads and, in a decoder, at later positions; it is not zero elsewhere
     where the kind connects the positions."""

@@ -51,6 +51,7 @@ def test_it_computes_what_l_layers_with_these_matrices_do():
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_multiplied_out_once_it_is_the_same_and_so_is_token_by_token():
     variables = {"params": made(), "random": {}}
     applied = materialize(variables, SHARED.supermask)

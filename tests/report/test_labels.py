@@ -69,6 +69,7 @@ def test_a_selection_of_one_s_own_is_named(tmp_path):
     assert "selection mine:TwoOfFour" in point.description
 
 
+@pytest.mark.slow
 def test_no_two_models_of_the_recorded_runs_have_one_name_and_none_has_a_folder_or_a_fingerprint():
     for file in sorted((ROOT / "results").rglob("*.jsonl.zst")):
         every = points(read_runs(f"{file}/figures" if file.name.startswith("toy") else str(file)))

@@ -74,14 +74,8 @@ def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
 
 def test_every_picture_is_there_and_linked(written):
     names = {path.stem for path in written.glob("*.svg")}
-    assert {name.rsplit("-", 1)[0] for name in names} == {
-        "figure2",
-        "figure3",
-        "figure4",
-        "figure5",
-        "bytes",
-        "convergence",
-    }
+    kinds = {name.rsplit("-", 1)[0] for name in names}
+    assert kinds == {"figure2", "figure3", "figure4", "figure5", "bytes", "convergence"}
     page = (written / "index.html").read_text()
     for name in names:
         root = ElementTree.parse(written / f"{name}.svg").getroot()

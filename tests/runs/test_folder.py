@@ -109,6 +109,11 @@ def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, s
     assert RunFolder(tmp_path).read_config().raw["model"] == model
 
 
+def rewritten(folder, older):
+    (folder / "config.json").write_text(json.dumps(older))
+    return RunFolder(folder)
+
+
 def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     run = tiny.run()
     RunFolder(tmp_path).write_config(run)
@@ -121,12 +126,10 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     }.items():
         for name in names:
             del older[section][name]
-    (tmp_path / "config.json").write_text(json.dumps(older))
-    assert RunFolder(tmp_path).claim(run)
+    assert rewritten(tmp_path, older).claim(run)
     older["model"]["selection"] = "score"
-    (tmp_path / "config.json").write_text(json.dumps(older))
     with user_error(r"model\.selection: 'score' there, 'magnitude' here"):
-        RunFolder(tmp_path).claim(run)
+        rewritten(tmp_path, older).claim(run)
 
 
 def test_a_folder_written_before_a_key_was_gone_is_the_same_run_where_the_key_did_nothing(tmp_path):
@@ -136,9 +139,7 @@ def test_a_folder_written_before_a_key_was_gone_is_the_same_run_where_the_key_di
     for name, value in IDLE.items():
         section, _, key = name.partition(".")
         older[section][key] = value
-    (tmp_path / "config.json").write_text(json.dumps(older))
-    assert RunFolder(tmp_path).claim(run)
+    assert rewritten(tmp_path, older).claim(run)
     older["model"]["coats"] = 2
-    (tmp_path / "config.json").write_text(json.dumps(older))
     with user_error(r"the key model\.coats is gone; version 0\.7\.0 is the last that reads it"):
-        RunFolder(tmp_path).read_config()
+        rewritten(tmp_path, older).read_config()

@@ -80,6 +80,7 @@ def test_processes_choose_together_also_where_one_has_no_time(monkeypatch: pytes
         updates_for(run, speed, 0.0, 300.0, 100)
 
 
+@pytest.mark.slow
 def test_a_run_of_minutes_is_the_run_of_its_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_budget, "_speed", lambda *_: Speed(2.0, 0.0, 0.0))
     limited = tiny.run({"train.minutes": 1.0})
@@ -150,6 +151,7 @@ def test_the_file_fits_and_a_wider_one_would_not(weights: str, trained_corpus: C
     assert file_bytes(run, trained_corpus) <= budget < file_bytes(wider, trained_corpus)
 
 
+@pytest.mark.slow
 def test_the_width_is_written_down_and_the_file_of_the_run_fits(tmp_path: Path) -> None:
     run = tiny.run({"train.bytes": 14_000, "data.tests": ()})
     result = train(run, tmp_path / "run", [])

@@ -63,13 +63,8 @@ def test_too_many_in_a_row_end_the_run_and_the_same_command_repeats_them(tmp_pat
 
 def test_a_rate_without_measure_is_noticed_by_the_next_evaluation(tmp_path):
     """The loss of the one update before is still a number; no hypotheses are asked of what it leaves."""
-    wild = {
-        "model.weights": "dense",
-        "optim.lr": 1e18,
-        "optim.warmup": 0,
-        "train.evaluate_every": 1,
-        "train.updates": 3,
-    }
+    wild = {"model.weights": "dense", "optim.lr": 1e18, "optim.warmup": 0}
+    wild |= {"train.evaluate_every": 1, "train.updates": 3}
     searching = {"train.select": "bleu", "evaluation.valid_beam": 1}
     with user_error("validation loss is nan at update 1: training has diverged"):
         train(tiny.run(wild | searching), tmp_path, [])

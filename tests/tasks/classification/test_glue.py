@@ -31,14 +31,7 @@ MNLI = (
     "index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse",
     "sentence2_parse", "sentence1", "sentence2", "label1", "gold_label",
 )  # fmt: skip
-SNLI = (
-    "gold_label",
-    "sentence1_binary_parse",
-    "sentence2_binary_parse",
-    "sentence1_parse",
-    "sentence2_parse",
-    *MNLI[8:10],
-)
+SNLI = ("gold_label", *MNLI[4:10])  # in the same order
 LAYOUTS = {
     "mnli of GLUE": rows(MNLI, *[(*range(8), a, b, "neutral", label) for a, b, label in PAIRS]),
     "snli_1.0": rows(SNLI, *[(label, *range(4), a, b) for a, b, label in PAIRS]),

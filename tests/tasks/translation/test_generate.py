@@ -61,9 +61,8 @@ def same(found, others):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_is_kept(prepared, found, seed):
     order = np.random.default_rng(seed).permutation(len(SENTENCES))
-    same(
-        translated(CONFIG, SETTINGS, prepared, [SENTENCES[place] for place in order]), [found[place] for place in order]
-    )
+    given, expected = ([each[place] for place in order] for each in (SENTENCES, found))
+    same(translated(CONFIG, SETTINGS, prepared, given), expected)
 
 
 def test_an_accelerator_takes_the_rows_that_its_memory_holds():
@@ -164,6 +163,7 @@ def test_masks_may_be_made_once_or_in_every_step(found):
     same(translated(CONFIG, SETTINGS, VARIABLES, SENTENCES), found)
 
 
+@pytest.mark.slow
 def test_padding_on_either_side_and_the_scores_of_the_whole_network(found):
     """Given right-padded to `translated`, left-padded here."""
     rows = [np.concatenate([np.full(LONGEST - len(ids), PAD), ids]) for ids in SENTENCES]
