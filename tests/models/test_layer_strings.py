@@ -55,17 +55,13 @@ def test_segments_compute_the_layers_one_by_one(changes):
     config = model(**changes)
     settings, variables = config.stack("encoder"), variables_of(config, "encoder")
     found = jit(Stack(EncoderLayer, settings).apply)(variables, X, SEEN)
-
-    @jit
-    def one_by_one(variables, x):
-        for layer, own in layers_apart(variables, settings):
-            x = EncoderLayer(layer).apply(own, x, SEEN)
-        if settings.final_norm:
-            ends = {name: tree["final_norm"] for name, tree in variables.items() if "final_norm" in tree}
-            x = Norm(settings.final_norm, "float32").apply(ends, x)
-        return x
-
-    np.testing.assert_allclose(found, one_by_one(variables, X), **CLOSE)
+    x = X
+    for layer, own in layers_apart(variables, settings):
+        x = EncoderLayer(layer).apply(own, x, SEEN)
+    if settings.final_norm:
+        ends = {name: tree["final_norm"] for name, tree in variables.items() if "final_norm" in tree}
+        x = Norm(settings.final_norm, "float32").apply(ends, x)
+    np.testing.assert_allclose(found, x, **CLOSE)
 
 
 def test_layers_that_are_alike_are_one_scan_or_segments_with_the_same_numbers():
