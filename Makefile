@@ -12,6 +12,8 @@ TESTS := test test-all coverage
 $(TESTS): export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 $(TESTS): export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 $(TESTS): export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
+# So is Python's byte code, also where the shell says otherwise: each process of the tests needs seconds to make it.
+$(TESTS): export PYTHONDONTWRITEBYTECODE :=
 
 # Nearly all the time of the tests is compilation, and these flags halve it. `XLA_FLAGS= make test-all` compiles as users do.
 # A jaxlib that does not know a flag ends the process: later ones have no other emitters.

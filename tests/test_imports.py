@@ -164,13 +164,7 @@ def test_the_data_side_needs_neither_jax_nor_ml_collections(project: Imports) ->
 def test_reports_and_sweeps_need_no_jax(project: Imports) -> None:
     readers = {module for module in project if package(module) == "report"}
     assert readers
-    for module in (
-        *readers,
-        "one_layer.runs.collection",
-        "one_layer.sweeps.plan",
-        "one_layer.sweeps.jobs",
-        "main",
-    ):
+    for module in (*readers, "one_layer.runs.collection", "one_layer.sweeps.plan", "one_layer.sweeps.jobs", "main"):
         needed = third_party({**project, "main": project["main"] & {"one_layer.report.writing"}}, module)
         assert not needed & ACCELERATED, f"{module} imports {needed & ACCELERATED}"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from one_layer.initializers import SCHEMES, Recipe, random_weights
-from one_layer.system.errors import UserError
+from tests import user_error
 
 ROLE = "encoder/self_attention/query"
 
@@ -21,8 +21,7 @@ def stream(seed: int, role: str, bits: int, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "bound"),
-    [("kaiming_uniform", math.sqrt(6 / 7)), ("xavier_uniform", math.sqrt(6 / (7 + 5)))],
+    ("scheme", "bound"), [("kaiming_uniform", math.sqrt(6 / 7)), ("xavier_uniform", math.sqrt(6 / (7 + 5)))]
 )
 @pytest.mark.parametrize("seed", [0, 1, 2**40])
 def test_a_uniform_is_the_top_24_bits_of_a_word(seed, scheme, bound):
@@ -102,13 +101,13 @@ def test_an_embedding_used_transposed_has_the_fans_of_its_transpose():
 
 @pytest.mark.parametrize("scheme", ["kaiming", "", "Kaiming_uniform", "xavier"])
 def test_an_unknown_scheme_is_refused_with_the_known_ones(scheme):
-    with pytest.raises(UserError, match=f"{scheme!r}.*kaiming_uniform.*signed_constant"):
+    with user_error(f"{scheme!r}.*kaiming_uniform.*signed_constant"):
         random_weights(0, ROLE, (2, 2), scheme)
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (3, 0)])
 def test_an_empty_shape_is_refused(shape):
-    with pytest.raises(UserError, match="at least one"):
+    with user_error("at least one"):
         random_weights(0, ROLE, shape, "kaiming_uniform")
 
 

@@ -10,17 +10,8 @@ from tests import ROOT
 
 SOURCES = [ROOT / "main.py", *sorted((ROOT / "one_layer").rglob("*.py")), *sorted((ROOT / "launch").rglob("*.py"))]
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code", "codeop"}
-CALLS = {
-    "eval",
-    "exec",
-    "compile",
-    "__import__",
-    "os.system",
-    "os.popen",
-    "yaml.load",
-    "yaml.unsafe_load",
-    "yaml.full_load",
-}
+CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen"}
+CALLS |= {"yaml.load", "yaml.unsafe_load", "yaml.full_load"}
 CALLS |= {"subprocess.getoutput", "subprocess.getstatusoutput", "tempfile.mktemp"}
 NETWORK = {"socket", "urllib", "http", "requests", "ftplib", "aiohttp", "httpx"}
 # The name of the machine, for the message about a folder in use. Nothing is connected.

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from one_layer.supermask import kept_count, topk_mask, unpack
-from one_layer.system.errors import UserError
-from tests import golden
+from tests import golden, user_error
 from tests.adversaries import adversaries
 from tests.compiling import equations
 
@@ -180,16 +179,16 @@ def test_a_nan_among_the_scores_makes_the_whole_mask_nan(dtype):
 @pytest.mark.parametrize("keep", [0, 0.0, -0.1, 1.5, 1.000001, float("nan"), float("inf"), 2])
 def test_a_keep_outside_its_range_is_refused_and_a_traced_one_poisons(keep):
     scores = np.arange(60, dtype=np.float32).reshape(6, 10)
-    with pytest.raises(UserError, match=rf"keep is {keep}.*\(0, 1\]"):
+    with user_error(rf"keep is {keep}.*\(0, 1\]"):
         topk_mask(scores, keep)
-    with pytest.raises(UserError, match="keep"):
+    with user_error("keep"):
         topk_mask(scores, jnp.float32(keep))
     assert np.isnan(select(scores, keep)).all()
 
 
 @pytest.mark.parametrize("by", ["absolute", "threshold", ""])
 def test_ranking_by_anything_else_is_refused(by):
-    with pytest.raises(UserError, match=f"ranked by {by!r}; give magnitude or score"):
+    with user_error(f"ranked by {by!r}; give magnitude or score"):
         topk_mask(np.ones(3, np.float32), 0.5, by=by)
 
 

@@ -1,6 +1,8 @@
 """A run small enough for tests: a model of width 16 on a few dozen pairs of the toy language."""
 
+import fcntl
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +65,13 @@ def arguments(workdir: Path, changes: dict[str, Any] | None = None) -> list[str]
 
 
 def trained(factory: pytest.TempPathFactory) -> Path:
-    """The folder of the finished run, made by the first test that asks for it; nobody may change it."""
-    folder = factory.getbasetemp() / "tiny_run"
-    if not (folder / "result.json").exists():
-        train(run(), folder, [])
+    """The folder of the finished run, made by the first test in any process of the tests that asks for it; nobody may change it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "tiny_run"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait for it
+        if not (folder / "result.json").exists():
+            train(run(), folder, [])
     return folder
 
 

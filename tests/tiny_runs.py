@@ -50,12 +50,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "train.select": "accuracy",
     },
     "causal_lm": LANGUAGE_MODEL
-    | {
-        "task": "causal_lm",
-        "model.encoder_layers": 0,
-        "evaluation.stride": 6,
-        "evaluation.max_tokens": 128,
-    },
+    | {"task": "causal_lm", "model.encoder_layers": 0, "evaluation.stride": 6, "evaluation.max_tokens": 128},
     "masked_lm": LANGUAGE_MODEL
     | {
         "task": "masked_lm",

@@ -16,8 +16,7 @@ from one_layer.commands import COMMANDS
 from one_layer.data.config import DataConfig
 from one_layer.runs.paths import RunPaths
 from one_layer.runs.records import flatten, record
-from one_layer.system.errors import UserError
-from tests import ROOT, tiny
+from tests import ROOT, tiny, user_error
 from tests.documents import each_command
 
 TOY = "--config=configs/toy.py"
@@ -46,10 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:coroutine")
             [TOY, "--mode=tarin"],
             "--mode=tarin is unknown; known are train, evaluate, export, page, inspect, report, collect, keys, translate, classify",
         ),
-        (
-            ["--config=configs/toyy.py"],
-            "--config=configs/toyy.py does not exist; did you mean configs/toy.py?",
-        ),
+        (["--config=configs/toyy.py"], "--config=configs/toyy.py does not exist; did you mean configs/toy.py?"),
         ([TOY + ":sparse"], "configs/toy.py:sparse is unknown; give one of one_layer, multi_layer, dense"),
         ([TOY, "--config.model.kep=0.3"], "unknown key model.kep in the config; did you mean model.keep?"),
         ([TOY, "--config.data.dir=here"], "unknown key data.dir in the config; did you mean data.directory?"),
@@ -97,10 +93,7 @@ def test_one_of_several_processes_ends_at_once(refused, monkeypatch, tmp_path, a
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["swep", TOY],
-            "unexpected argument 'swep'; did you mean sweep?",
-        ),
+        (["swep", TOY], "unexpected argument 'swep'; did you mean sweep?"),
         (["train", TOY], "unexpected argument 'train'; did you mean --mode=train?"),
         (["x", TOY], "'x'; give every option as --name=value, and a command, if any, as the first word: sweep,"),
         (["--mode=keys", "extra"], "unexpected argument 'extra'"),
@@ -223,7 +216,7 @@ def test_every_path_of_the_command_and_of_a_config_may_begin_in_the_home_folder(
     data = record(DataConfig, "data", own)
     assert (data.directory, data.tests) == (f"{tmp_path}/corpora", (f"{tmp_path}/b", "c")) and data.store[0] == "/"
     assert RunPaths("~/run").path == tmp_path / "run" and RunPaths("~").path == tmp_path and str(RunPaths("")) == "."
-    with pytest.raises(UserError, match=f"{tmp_path}/none"):
+    with user_error(f"{tmp_path}/none"):
         one_layer.load("~/none")
 
 
@@ -242,7 +235,7 @@ def test_no_command_of_the_documents_has_an_option_without_effect():
     ],
 )
 def test_an_argument_of_load_without_effect_is_refused(tmp_path, name, arguments, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         one_layer.load(tmp_path / name, **arguments)
 
 

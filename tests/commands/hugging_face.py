@@ -18,6 +18,10 @@ TOKENS = (*byte_level.pieces(MERGES), END)  # the ids are not those of this prog
 DENSE = ("--config.model.weights=dense", "--config.model.embedding=trained")
 
 
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
 def write(folder, options, state, tokens=TOKENS, parts=1):
     """The folder of a model, whose tensors are in one file or in several."""
     folder.mkdir()

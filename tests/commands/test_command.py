@@ -9,8 +9,7 @@ import pytest
 
 import one_layer.__main__
 from one_layer.commands import main_of
-from one_layer.system.errors import UserError
-from tests import ROOT
+from tests import ROOT, user_error
 
 ASCII = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 UTF8 = os.environ | {"PYTHONUTF8": "1"}
@@ -72,12 +71,9 @@ def test_the_library_says_how_to_start_python_for_a_path_that_it_cannot_open():
     assert "python -X utf8 or PYTHONUTF8=1" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["compare a b --he", "prepare_iwslt14 --out=a --arch=b", "prepare_wmt14 --ou=a"],
-)
+@pytest.mark.parametrize("words", ["compare a b --he", "prepare_iwslt14 --out=a --arch=b", "prepare_wmt14 --ou=a"])
 def test_a_part_of_an_option_s_name_is_no_option(words):
     """A later version may have an option whose name begins like another one."""
     name, *rest = words.split()
-    with pytest.raises(UserError, match=r"unrecognized arguments|are required"):
+    with user_error(r"unrecognized arguments|are required"):
         main_of(name)(rest)

@@ -10,9 +10,8 @@ import pytest
 from one_layer.commands import compare
 from one_layer.runs.collection import collect
 from one_layer.runs.folder import RunFolder
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation.bleu import bleu_sacre
-from tests import tiny
+from tests import tiny, user_error
 
 FILES = ("config.json", "result.json", "metrics.jsonl", "identity.json", "preprocessing.json", "hypotheses-test.txt")
 
@@ -110,7 +109,7 @@ def test_runs_that_cannot_be_paired_are_said(runs, tmp_path):
         ((runs / "bad", tmp_path / "none"), "none is no folder"),
         ((tmp_path / "none.jsonl.zst/a", runs), "is no folder"),
     ):
-        with pytest.raises(UserError, match=why):
+        with user_error(why):
             compare.main([*map(str, words)])
 
 

@@ -9,18 +9,12 @@ import pytest
 
 from one_layer.ahead.chips import Target
 from one_layer.commands import compile as command
-from one_layer.system.errors import UserError
-from tests import ROOT
+from tests import ROOT, user_error
 from tests.ahead.targets import HERE
 
 CONFIG = f"--config={ROOT / 'configs' / 'toy.py'}"
-SMALL = [
-    "--config.model.d_model=16",
-    "--config.model.ffn=16",
-    "--config.model.heads=2",
-    "--vocabularies=30,30",
-    "--length=8",
-]
+SMALL = [*(f"--config.model.{size}" for size in ("d_model=16", "ffn=16", "heads=2"))]
+SMALL += ["--vocabularies=30,30", "--length=8"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +58,7 @@ def test_a_program_that_does_not_fit_is_said_with_what_to_change(alone, monkeypa
 )
 def test_bad_input_is_one_sentence(words, message, monkeypatch):
     monkeypatch.setattr(Target, "devices", lambda self: HERE.devices())
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         command.main([CONFIG, *words])
 
 

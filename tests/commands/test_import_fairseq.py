@@ -14,8 +14,7 @@ from one_layer.models import ModelConfig
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
-from tests import tiny
+from tests import tiny, user_error
 from tests.fairseq_states import MASKED, OPTIONS, state_of
 from tests.trees import same_bits
 
@@ -44,12 +43,8 @@ def command(files):
     """Returns a function that imports into `run`; its arguments are added to the command line."""
 
     def call(*arguments, workdir="run", checkpoint="model.pt"):
-        names = {
-            "checkpoint": checkpoint,
-            "source_dict": "dict.de.txt",
-            "target_dict": "dict.en.txt",
-            "workdir": workdir,
-        }
+        names = {"checkpoint": checkpoint, "workdir": workdir}
+        names |= {"source_dict": "dict.de.txt", "target_dict": "dict.en.txt"}
         import_fairseq.main([*(f"--{name}={files / file}" for name, file in names.items()), *arguments])
         return files / workdir
 
@@ -92,9 +87,9 @@ def test_missing_values_are_asked_for(command, holding):
     options = holding(CONFIG)
     for name, flag in {"encoder_attention_heads": "heads", "prune_ratio": "keep"}.items():
         del options[name]
-        with pytest.raises(UserError, match=rf"does not say .*; give --config\.model\.{flag}"):
+        with user_error(rf"does not say .*; give --config\.model\.{flag}"):
             command(*(["--config.model.heads=2"] if flag == "keep" else []))
-    with pytest.raises(UserError, match=r"does not say .*; give --config\.model\.keep"):
+    with user_error(r"does not say .*; give --config\.model\.keep"):
         command("--config.model.heads=2", "--config.model.threshold=0.3")
     workdir = command("--config.model.heads=2", "--config.model.keep=0.25")
     restored = restore_run(workdir, "best").config
@@ -113,20 +108,20 @@ def test_missing_values_are_asked_for(command, holding):
 )
 def test_invalid_options_are_refused(command, holding, files, arguments, message):
     holding(CONFIG)
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         command(*arguments)
     assert not (files / "run").exists()
 
 
 def test_missing_options_are_named(files):
-    with pytest.raises(UserError, match="the following arguments are required: --source_dict, --target_dict"):
+    with user_error("the following arguments are required: --source_dict, --target_dict"):
         import_fairseq.main([f"--workdir={files / 'run'}", "--checkpoint=model.pt"])
 
 
 def test_a_dictionary_of_another_length_is_refused(command, holding, files):
     holding(CONFIG)
     (files / "dict.en.txt").write_text("a 1\n", "utf-8")
-    with pytest.raises(UserError, match=r"dict\.en\.txt has 5 types .* decoder\.embed_tokens\.weight has 10 rows"):
+    with user_error(r"dict\.en\.txt has 5 types .* decoder\.embed_tokens\.weight has 10 rows"):
         command()
     assert not (files / "run").exists()
 
@@ -135,19 +130,17 @@ def test_a_folder_that_holds_a_run_is_refused(command, holding):
     holding(CONFIG)
     workdir = command()
     before = tiny.contents(workdir)
-    with pytest.raises(UserError, match="already holds a run; give a new folder"):
+    with user_error("already holds a run; give a new folder"):
         command()
     assert tiny.contents(workdir) == before
     (workdir / "config.json").unlink()
-    with pytest.raises(
-        UserError, match="holds what an import that was cut off has left; delete it, or give a new folder"
-    ):
+    with user_error("holds what an import that was cut off has left; delete it, or give a new folder"):
         command()
 
 
 def test_a_folder_in_which_a_run_begins_is_left_to_it(command, holding, files):
     holding(CONFIG)
-    with RunFolder(files / "run").locked(), pytest.raises(UserError, match=r"is in use: process .* trains in it"):
+    with RunFolder(files / "run").locked(), user_error(r"is in use: process .* trains in it"):
         command()
     assert not (files / "run").exists()
 
@@ -165,13 +158,13 @@ def test_fixed_arrays_of_another_model_are_refused(command, holding, damage):
         arrays["random/decoder/layers/ffn_up/kernel"] = np.zeros((8, 12), np.float32)
     np.savez(path, **arrays)
     messages = {"shape": r"float32 \[3, 8\] as random/source", "name": "ffn_up/kernel.*no such"}
-    with pytest.raises(UserError, match=messages[damage]):
+    with user_error(messages[damage]):
         restore_run(workdir, "best")
 
 
 def test_without_torch_the_install_command_is_given(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UserError, match=r"torch, which is not installed; .*requirements-torch\.txt"):
+    with user_error(r"torch, which is not installed; .*requirements-torch\.txt"):
         command()
 
 
@@ -207,9 +200,7 @@ def test_a_file_with_code_is_refused_and_runs_nothing(command, files, place, zip
     content = {"model": state, "args": argparse.Namespace(**MASKED)}
     content[place] = Malicious(f"touch {files / 'harm'}")
     torch.save(content, files / "model.pt", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(
-        UserError, match=r"model\.pt holds an object of type \S*system, .* can run any program"
-    ) as caught:
+    with user_error(r"model\.pt holds an object of type \S*system, .* can run any program") as caught:
         command()
     assert "\n" not in str(caught.value)
     assert not (files / "harm").exists() and not (files / "run").exists()
@@ -228,7 +219,7 @@ def test_files_that_torch_cannot_read_are_refused(command, files, content, messa
     pytest.importorskip("torch")
     if content is not None:
         (files / "model.pt").write_bytes(content)
-    with pytest.raises(UserError, match=message) as caught:
+    with user_error(message) as caught:
         command()
     assert "\n" not in str(caught.value) and not (files / "run").exists()
 
@@ -237,5 +228,5 @@ def test_files_that_torch_cannot_read_are_refused(command, files, content, messa
 def test_torch_files_without_a_model_are_refused(command, files, content):
     torch = pytest.importorskip("torch")
     torch.save(content, files / "model.pt")
-    with pytest.raises(UserError, match=r"has no tensors under the name 'model'"):
+    with user_error(r"has no tensors under the name 'model'"):
         command()

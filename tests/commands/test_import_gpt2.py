@@ -15,10 +15,10 @@ from one_layer.models.decoding import CausalDecoder
 from one_layer.runs.model_of import with_model_of
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.training.train import train
-from tests.commands.hugging_face import DENSE, TOKENS, imported, same_logits, write
+from tests import user_error
+from tests.commands.hugging_face import DENSE, TOKENS, imported, ones, same_logits, write
 from tests.compiling import jit
 
 D, LAYERS, CONTEXT = 8, 2, 32
@@ -83,26 +83,22 @@ def test_masks_lie_over_its_weights_and_the_cache_gives_the_same_logits(gpt2, tm
     [
         ({"activation_function": "silu"}, {}, r"activation_function is 'silu'; known are relu, gelu"),
         ({"scale_attn_by_inverse_layer_idx": True}, {}, r"scale_attn_by_inverse_layer_idx is True, but"),
-        ({}, {"lm_head.weight": np.ones((len(TOKENS), D), np.float32)}, r"lm_head\.weight is another matrix than wte"),
-        ({}, {"ln_f.bias": np.ones(3, np.float32)}, r"of the wrong shape or type: ln_f\.bias is \[3\], not \[8\]"),
+        ({}, {"lm_head.weight": ones(len(TOKENS), D)}, r"lm_head\.weight is another matrix than wte"),
+        ({}, {"ln_f.bias": ones(3)}, r"of the wrong shape or type: ln_f\.bias is \[3\], not \[8\]"),
         ({"quantization_config": {}}, {}, r"quantization_config is \{\}, but"),
     ],
 )
 def test_a_gpt2_that_is_computed_in_another_way_is_refused(gpt2, tmp_path, options, state, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         imported(gpt2(options, state), tmp_path)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("key", ["gains=columns", "adapter_rank=2"])
-def test_what_is_trained_beside_masks_has_no_place_in_it(gpt2, tmp_path, key):
-    with pytest.raises(UserError, match=rf"model.{key.replace('=', ' is ')}, but an imported model has masks alone"):
-        imported(gpt2(), tmp_path, f"--config.model.{key}")
 
 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
+        ("model.gains=columns", r"model\.gains is columns, but an imported model has masks alone"),
+        ("model.adapter_rank=2", r"model\.adapter_rank is 2, but an imported model has masks alone"),
         (
             "model.sharing=masks",
             r"model\.sharing is masks, but each layer of an imported model has parameters of its own",
@@ -113,10 +109,11 @@ def test_what_is_trained_beside_masks_has_no_place_in_it(gpt2, tmp_path, key):
             r"train\.init_from='run', but the weights are those of the file; leave this option out",
         ),
         ("model.embedding_path=vectors", r"model\.embedding_path='vectors', but the weights are those of the file"),
+        ("data.block=64", r"data\.block is 64, but model\.max_positions is 32"),
     ],
 )
-def test_what_the_file_decides_cannot_be_given(gpt2, tmp_path, option, message):
-    with pytest.raises(UserError, match=message):
+def test_what_does_not_fit_the_model_of_the_file_is_refused(gpt2, tmp_path, option, message):
+    with user_error(message):
         imported(gpt2(), tmp_path, f"--config.{option}")
     assert not (tmp_path / "run").exists()
 
@@ -135,22 +132,17 @@ def test_parts_that_are_missing_or_lie_elsewhere_are_refused(gpt2, tmp_path):
     folder = gpt2(parts=2)
     index = folder / "model.safetensors.index.json"
     (folder / "model-1.safetensors").rename(tmp_path / "model-1.safetensors")
-    with pytest.raises(UserError, match=r"has no model-1\.safetensors, which model\.safetensors\.index\.json names"):
+    with user_error(r"has no model-1\.safetensors, which model\.safetensors\.index\.json names"):
         imported(folder, tmp_path)
     index.write_text(json.dumps({"weight_map": {"wte.weight": "../model-1.safetensors"}}), "utf-8")
-    with pytest.raises(UserError, match=r"names the file '\.\./model-1\.safetensors'; it must lie in the same folder"):
+    with user_error(r"names the file '\.\./model-1\.safetensors'; it must lie in the same folder"):
         imported(folder, tmp_path)
     index.write_text(json.dumps({"weight_map": {"absent": "model-0.safetensors"}}), "utf-8")
-    with pytest.raises(UserError, match=r"has no tensor absent, which model\.safetensors\.index\.json names"):
+    with user_error(r"has no tensor absent, which model\.safetensors\.index\.json names"):
         imported(folder, tmp_path)
     index.write_text("[]", "utf-8")
-    with pytest.raises(UserError, match=r"index\.json cannot be read"):
+    with user_error(r"index\.json cannot be read"):
         imported(folder, tmp_path)
-
-
-def test_a_text_longer_than_its_positions_is_refused(gpt2, tmp_path):
-    with pytest.raises(UserError, match=r"data\.block is 64, but model\.max_positions is 32"):
-        imported(gpt2(), tmp_path, "--config.data.block=64")
 
 
 def trained_further(source, tmp_path, changes=None):
@@ -182,7 +174,5 @@ def test_a_run_of_its_model_trains_masks_over_its_weights_and_needs_it_no_more(g
 def test_its_weights_are_not_left_behind(gpt2, tmp_path, changes):
     imported(gpt2(), tmp_path)
     (key,) = changes
-    with pytest.raises(
-        UserError, match=rf"would be left behind by train\.init_from: .*{key} is .* there; give train\.model_of="
-    ):
+    with user_error(rf"would be left behind by train\.init_from: .*{key} is .* there; give train\.model_of="):
         trained_further(tmp_path / "run", tmp_path, changes)

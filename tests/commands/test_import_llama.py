@@ -10,8 +10,8 @@ from one_layer.commands import import_llama
 from one_layer.data.special_tokens import EOS
 from one_layer.models import build
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
-from tests.commands.hugging_face import DENSE, END, TOKENS, imported, same_logits, write
+from tests import user_error
+from tests.commands.hugging_face import DENSE, END, TOKENS, imported, ones, same_logits, write
 
 D, FFN, LAYERS, HEADS, KEY_HEADS = 8, 12, 2, 4, 2
 OPTIONS = {
@@ -28,13 +28,8 @@ def tensors():
     shapes = {"model.embed_tokens": (len(TOKENS), D), "model.norm": (D,)}
     for layer in range(LAYERS):
         own = {"self_attn.q_proj": (D, D), "self_attn.k_proj": (narrow, D), "self_attn.v_proj": (narrow, D)}
-        own |= {
-            "self_attn.o_proj": (D, D),
-            "mlp.gate_proj": (FFN, D),
-            "mlp.up_proj": (FFN, D),
-            "mlp.down_proj": (D, FFN),
-        }
-        own |= {"input_layernorm": (D,), "post_attention_layernorm": (D,)}
+        own |= {"self_attn.o_proj": (D, D), "mlp.gate_proj": (FFN, D), "mlp.up_proj": (FFN, D)}
+        own |= {"mlp.down_proj": (D, FFN), "input_layernorm": (D,), "post_attention_layernorm": (D,)}
         shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in own.items()}
     return {f"{name}.weight": random.normal(0.5, 0.4, shape).astype(np.float32) for name, shape in shapes.items()}
 
@@ -112,45 +107,39 @@ def test_the_base_of_the_rotary_positions_counts_before_that_of_the_whole_file(l
         ({"rms_norm_eps": 2.0}, {}, r"model\.norm_epsilon is 2\.0; it must lie in \(0, 1\)"),
         ({"model_type": "mistral"}, {}, r"model_type is 'mistral'"),
         ({"hidden_size": None}, {}, r"hidden_size is None; it must be a whole number"),
-        (
-            {},
-            {"lm_head.weight": np.ones((len(TOKENS), D), np.float32)},
-            r"lm_head\.weight is another matrix than model\.embed",
-        ),
-        (
-            {},
-            {"model.norm.weight": np.ones(3, np.float32)},
-            r"of the wrong shape or type: model\.norm\.weight is \[3\], not \[8\]",
-        ),
-        (
-            {},
-            {"model.embed_tokens.weight": np.ones((), np.float32)},
-            r"a token has the id \d+, but model\.embed_tokens\S+ has 1 row",
-        ),
+        ({}, {"lm_head.weight": ones(len(TOKENS), D)}, r"lm_head\.weight is another matrix than model\.embed"),
+        ({}, {"model.norm.weight": ones(3)}, r"of the wrong shape or type: model\.norm\.weight is \[3\], not \[8\]"),
+        ({}, {"model.embed_tokens.weight": ones()}, r"a token has the id \d+, but model\.embed_tokens\S+ has 1 row"),
         ({"quantization_config": {"bits": 8}}, {}, r"quantization_config is \{'bits': 8\}, but"),
         (
             {},
             {"model.layers.0.mlp.up_proj.weight": np.ones((FFN, D), np.int8)},
             r"model\.layers\.0\.mlp\.up_proj\.weight is \S+ \S+ of int8, not",
         ),
-        ({}, {"model.layers.1.mlp.up_proj.SCB": np.ones(FFN, np.float32)}, r"unknown: \S+up_proj\.SCB"),
-        (
-            {},
-            {"model.layers.2.input_layernorm.weight": np.ones(D, np.float32)},
-            r"unknown: model\.layers\.2\.\S+ \[8\]; give",
-        ),
+        ({}, {"model.layers.1.mlp.up_proj.SCB": ones(FFN)}, r"unknown: \S+up_proj\.SCB"),
+        ({}, {"model.layers.2.input_layernorm.weight": ones(D)}, r"unknown: model\.layers\.2\.\S+ \[8\]; give"),
     ],
 )
 def test_a_llama_that_is_computed_in_another_way_is_refused(llama, tmp_path, options, state, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         imported(llama(options, state), tmp_path)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_text_that_is_not_there_is_told_before_anything_is_written(llama, tmp_path):
-    with pytest.raises(UserError, match=r"nowhere/valid\S* does not exist"):
-        imported(llama(), tmp_path, "--config.data.directory=nowhere")
-    assert not (tmp_path / "run").exists()
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("data.directory=nowhere", r"nowhere/valid\S* does not exist"),
+        (
+            "model.weights=one_layer",
+            r"each layer of a Llama or a GPT-2 has weights of its own; give model\.weights=multi_layer",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_is_written(llama, tmp_path, option, message):
+    with user_error(message):
+        imported(llama(), tmp_path, f"--config.{option}")
+    assert not (tmp_path / "run").exists() and load_file(tmp_path / "llama" / "model.safetensors")
 
 
 def test_of_several_ends_of_a_text_the_first_counts(llama, tmp_path):
@@ -169,22 +158,14 @@ def test_numbers_of_a_type_that_numpy_lacks_are_refused(llama, tmp_path):
     header["eight"] = {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [len(content) - size, len(content) - size + 4]}
     words = json.dumps(header).encode()
     (folder / "model.safetensors").write_bytes(len(words).to_bytes(8, "little") + words + content[size:] + bytes(4))
-    with pytest.raises(UserError, match=r"eight has numbers of the type F8_E4M3; give a model that is not quantised"):
+    with user_error(r"eight has numbers of the type F8_E4M3; give a model that is not quantised"):
         imported(folder, tmp_path)
 
 
 def test_files_that_do_not_fit_together(llama, tmp_path):
     folder = llama(tokens=TOKENS[1:])
-    with pytest.raises(UserError, match=r"llama: the merges make 'Ā', which the vocabulary lacks"):
+    with user_error(r"llama: the merges make 'Ā', which the vocabulary lacks"):
         imported(folder, tmp_path)
     (folder / "vocab.json").unlink()
-    with pytest.raises(UserError, match=r"has no vocab\.json; give the folder of a Llama"):
+    with user_error(r"has no vocab\.json; give the folder of a Llama"):
         imported(folder, tmp_path)
-
-
-def test_a_llama_has_no_one_layer(llama, tmp_path):
-    with pytest.raises(
-        UserError, match=r"each layer of a Llama or a GPT-2 has weights of its own; give model\.weights=multi_layer"
-    ):
-        imported(llama(), tmp_path, "--config.model.weights=one_layer")
-    assert load_file(tmp_path / "llama" / "model.safetensors")

@@ -18,8 +18,8 @@ from one_layer.runs.folder import RunFolder
 from one_layer.runs.model_of import with_model_of
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.system.errors import UserError
 from one_layer.training.fine_tuning import source_of, start
+from tests import user_error
 from tests.tiny_roberta import CLASSIFIER, FFN, LAYERS, MERGES, OPTIONS, ROWS, TOKENS, D, tensors
 
 pytestmark = pytest.mark.slow
@@ -109,9 +109,9 @@ def test_a_classifier_has_the_labels_of_its_config(roberta, command, tmp_path):
 def test_labels_without_names_are_numbers_in_files_and_can_be_named(roberta, command, texts):
     folder = roberta(CLASSIFIER, "classifier")
     own = ["--config.data.labels=no,yes", "--config.data.columns=text,label", f"--config.data.directory={texts}"]
-    with pytest.raises(UserError, match=r"data\.labels is 'a,b,c', but the classifier of .* has 2 labels"):
+    with user_error(r"data\.labels is 'a,b,c', but the classifier of .* has 2 labels"):
         command(folder, "--config.data.labels=a,b,c", *own[1:2])
-    with pytest.raises(UserError, match=r"does not name its labels, .* --config\.data\.labels=negative,positive if it"):
+    with user_error(r"does not name its labels, .* --config\.data\.labels=negative,positive if it"):
         command(folder, "--config.data.labels=sst2")
     workdir = command(folder, *own, "--config.data.valid=valid.tsv", "--config.data.tests=('test.tsv',)")
     assert restore_run(workdir).assets.target_vocabulary.tokens[4:] == ("no", "yes")
@@ -121,9 +121,7 @@ def test_labels_without_names_are_numbers_in_files_and_can_be_named(roberta, com
 def test_labels_in_another_order_than_the_model_s_are_refused(roberta, command):
     """Each output would get the name of another one."""
     folder = roberta({**CLASSIFIER, "id2label": {"0": "Yes", "1": "NO"}}, "classifier")
-    with pytest.raises(
-        UserError, match=r"data\.labels='no,yes' stands for no, yes, but .* in the order Yes, NO; list them"
-    ):
+    with user_error(r"data\.labels='no,yes' stands for no, yes, but .* in the order Yes, NO; list them"):
         command(folder, "--config.data.labels=no,yes", "--config.data.columns=text,label")
     workdir = command(folder, "--config.data.labels=yes,no", "--config.data.columns=text,label")
     assert restore_run(workdir).assets.target_vocabulary.tokens[4:] == ("yes", "no")
@@ -140,7 +138,7 @@ def test_a_classifier_begins_with_the_encoder_and_the_embeddings(roberta, comman
     assert begun.params.keys() == {"encoder", "source_embedding", "position_embedding", "embedding_norm"}
     assert begun.report[1] == "new: head_dense 2, head_output 2"
     shorter = fine_tuning(workdir, {"max_positions": 16 + 1}, data={**text, "bpe_codes": str(folder / "merges.txt")})
-    with pytest.raises(UserError, match=r"model\.max_positions is 17, but it is 16 there; "):
+    with user_error(r"model\.max_positions is 17, but it is 16 there; "):
         source_of(shorter)
 
 
@@ -152,20 +150,11 @@ def test_masks_over_its_weights_can_be_trained(roberta, command, texts):
     kernel = model.variables["random"]["encoder"]["layers"]["ffn_in"]["kernel"]
     theirs = load_file(folder / "model.safetensors")
     np.testing.assert_array_equal(kernel[1], theirs["roberta.encoder.layer.1.intermediate.dense.weight"].T)
-    assert model.config.keep == 0.8 and {
-        path[-1] for path in shapes(model.config) if path[1:3] == ("encoder", "layers")
-    } >= {
-        "scores",
-        "bias",
-    }
+    leaves = {path[-1] for path in shapes(model.config) if path[1:3] == ("encoder", "layers")}
+    assert model.config.keep == 0.8 and leaves >= {"scores", "bias"}
     config = labelled.get_config("multi_layer_cpu")
-    text = {
-        "directory": str(texts),
-        "train": "train.tsv",
-        "valid": "valid.tsv",
-        "tests": ("test.tsv",),
-        "max_length": 16,
-    }
+    text = {"directory": str(texts), "train": "train.tsv", "valid": "valid.tsv", "tests": ("test.tsv",)}
+    text["max_length"] = 16
     given = {**{f"data.{name}": value for name, value in text.items()}, "data.columns": "text,label"}
     given["train.model_of"] = str(workdir)
     config.update_from_flattened_dict(given)
@@ -239,10 +228,7 @@ def changed(name, array):
             r"do not fit this model: unknown: embeddings\.token_type_embeddings\.weight",
         ),
         ({"tokens": (*TOKENS[:-1], "<other>")}, r"vocab\.json has no token <mask>, which masked language models need"),
-        (
-            {"state": tensors("classifier")},
-            r"do not fit this model: unknown: classifier\.dense\.bias \[8\], ",
-        ),
+        ({"state": tensors("classifier")}, r"do not fit this model: unknown: classifier\.dense\.bias \[8\], "),
         (
             {"state": changed("lm_head.decoder.bias", np.zeros(3, np.float32))},
             r"lm_head\.decoder\.bias is not the same as",
@@ -254,7 +240,7 @@ def changed(name, array):
     ],
 )
 def test_folders_that_cannot_be_imported(roberta, command, tmp_path, given, message):
-    with pytest.raises(UserError, match=message) as caught:
+    with user_error(message) as caught:
         command(roberta(**given))
     assert "\n" not in str(caught.value) and not (tmp_path / "run").exists()
 
@@ -283,7 +269,7 @@ def test_folders_that_cannot_be_imported(roberta, command, tmp_path, given, mess
     ],
 )
 def test_classifiers_that_cannot_be_imported(roberta, command, tmp_path, options, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         command(roberta({**CLASSIFIER, **options}, "classifier"))
     assert not (tmp_path / "run").exists()
 
@@ -300,7 +286,7 @@ def test_classifiers_that_cannot_be_imported(roberta, command, tmp_path, options
     ],
 )
 def test_options_that_do_not_fit(roberta, command, tmp_path, arguments, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         command(roberta(), *arguments)
     assert not (tmp_path / "run").exists()
 
@@ -309,7 +295,7 @@ def test_missing_files_are_named_together(roberta, command):
     folder = roberta()
     (folder / "merges.txt").unlink()
     (folder / "model.safetensors").unlink()
-    with pytest.raises(UserError, match=r"has no model\.safetensors and no merges\.txt; give the folder of a RoBERTa"):
+    with user_error(r"has no model\.safetensors and no merges\.txt; give the folder of a RoBERTa"):
         command(folder)
 
 
@@ -330,5 +316,5 @@ def test_models_that_are_no_roberta_are_not_written(changes, message):
     config = ModelConfig(
         10, 10, **{**small, "weights": "dense", "positions": "learned", "embedding_norm": True, **changes}
     )
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         roberta.export({"params": {}, "random": {}}, config)

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from one_layer.commands import population
-from one_layer.system.errors import UserError
-from tests import tiny
+from tests import tiny, user_error
 
 GOOD = {"config": tiny.config(), "words": ["--config.seed=2"]}
 
@@ -18,7 +17,7 @@ GOOD = {"config": tiny.config(), "words": ["--config.seed=2"]}
 def test_a_sweep_that_cannot_be_read_is_said(tmp_path, plan, message):
     if plan is not None:
         (tmp_path / "sweep.json").write_text(json.dumps(plan))
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         population._entries(tmp_path, ["a"])
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from one_layer.data.preparation.archives import Archive, extract, fetch
-from one_layer.system.errors import UserError
 from one_layer.system.files import continued
+from tests import user_error
 from tests.commands.test_prepare_iwslt14 import pack
 
 CONTENT = bytes(range(256)) * 40
@@ -28,7 +28,7 @@ def remote(tmp_path: Path) -> Archive:
 
 
 def test_an_archive_is_downloaded_once_and_only_on_request(tmp_path: Path, remote: Archive) -> None:
-    with pytest.raises(UserError, match=r"a\.tgz does not exist; save file:///.*a\.tgz there, or add --download"):
+    with user_error(r"a\.tgz does not exist; save file:///.*a\.tgz there, or add --download"):
         fetch(remote, tmp_path / "here")
     path = fetch(remote, tmp_path / "here", download=True)
     assert path.read_bytes() == CONTENT and [file.name for file in path.parent.iterdir()] == ["a.tgz"]
@@ -39,7 +39,7 @@ def test_an_archive_is_downloaded_once_and_only_on_request(tmp_path: Path, remot
 def test_the_next_url_is_tried(tmp_path: Path, remote: Archive) -> None:
     gone = (tmp_path / "gone.tgz").as_uri()
     assert fetch(Archive("a.tgz", (gone, *remote.urls)), tmp_path / "here", download=True).read_bytes() == CONTENT
-    with pytest.raises(UserError, match=r"b\.tgz cannot be downloaded from file:///.*gone\.tgz \(.*\); try again"):
+    with user_error(r"b\.tgz cannot be downloaded from file:///.*gone\.tgz \(.*\); try again"):
         fetch(Archive("b.tgz", (gone,)), tmp_path / "nowhere", download=True)
     assert [(path.name, path.stat().st_size) for path in (tmp_path / "nowhere").iterdir()] == [("b.tgz.part", 0)]
 
@@ -56,15 +56,13 @@ def test_one_process_downloads_and_others_wait_for_it(tmp_path: Path, remote: Ar
 
 def test_incomplete_and_changed_files_are_refused(tmp_path: Path, remote: Archive) -> None:
     (tmp_path / "a.tgz").write_bytes(CONTENT[:-1])
-    with pytest.raises(UserError, match=r"a\.tgz has 10,239 bytes, but the published file has 10,240; delete it"):
+    with user_error(r"a\.tgz has 10,239 bytes, but the published file has 10,240; delete it"):
         fetch(remote, tmp_path)
     (tmp_path / "a.tgz").write_bytes(CONTENT[:-1] + b"x")
-    with pytest.raises(
-        UserError, match=r"a\.tgz has the SHA-256 [0-9a-f]{64}, but the published file has [0-9a-f]{64}; delete it"
-    ):
+    with user_error(r"a\.tgz has the SHA-256 [0-9a-f]{64}, but the published file has [0-9a-f]{64}; delete it"):
         fetch(remote, tmp_path)
     (tmp_path / "remote/a.tgz").write_bytes(b"another")
-    with pytest.raises(UserError, match=r"a\.tgz\.part has 7 bytes"):
+    with user_error(r"a\.tgz\.part has 7 bytes"):
         fetch(remote, tmp_path / "here", download=True)
     assert not (tmp_path / "here/a.tgz").exists()
 
@@ -97,7 +95,7 @@ def halting() -> Iterator[str]:
 
 def test_a_download_continues_after_a_broken_connection(tmp_path: Path, halting: str) -> None:
     archive = Archive("a.tgz", (halting,))
-    with pytest.raises(UserError, match=r"cannot be downloaded from http://.*the connection ended after 6,000 bytes"):
+    with user_error(r"cannot be downloaded from http://.*the connection ended after 6,000 bytes"):
         fetch(archive, tmp_path, download=True)
     assert not (tmp_path / "a.tgz").exists() and (tmp_path / "a.tgz.part").stat().st_size == 6000
     assert fetch(archive, tmp_path, download=True).read_bytes() == CONTENT
@@ -110,7 +108,7 @@ def test_members_are_found_by_their_last_path_component(tmp_path: Path) -> None:
     assert [file.read_bytes() for file in extract(path, ["two", "one"], tmp_path / "out")] == [b"2", b"1"]
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["one", "two"]
     assert extract(path, ["three"], tmp_path / "out") == [tmp_path / "out/three"]  # never outside the folder
-    with pytest.raises(UserError, match=r"a\.tgz holds no file four; give the published archive"):
+    with user_error(r"a\.tgz holds no file four; give the published archive"):
         extract(path, ["one", "four"], tmp_path / "out2")
     assert not (tmp_path / "out2").exists()
 
@@ -121,9 +119,6 @@ def test_no_member_of_a_damaged_archive_is_used(tmp_path: Path) -> None:
     flipped[-6] ^= 1  # flips a bit of the checksum at the end
     for content in (whole[: len(whole) // 2], whole[:-1], bytes(flipped), b"", b"<html>404</html>", whole[:20]):
         (tmp_path / "a.tgz").write_bytes(content)
-        with pytest.raises(
-            UserError,
-            match=r"a\.tgz (is not a whole \.tgz archive \(.*\); delete it and download it again|holds no file)",
-        ):
+        with user_error(r"a\.tgz (is not a whole \.tgz archive \(.*\); delete it and download it again|holds no file)"):
             extract(tmp_path / "a.tgz", ["one"], tmp_path / "out")
         assert not (tmp_path / "out").exists()

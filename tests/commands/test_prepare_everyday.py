@@ -7,7 +7,7 @@ import pytest
 
 from one_layer.commands import prepare_everyday
 from one_layer.commands.prepare_everyday import HELD_OUT, LANGUAGES, held_out_of, without
-from one_layer.system.errors import UserError
+from tests import user_error
 
 PAIRS = [(f"Sentence {number % 7000}.", f"Satz {number}.") for number in range(8000)]
 
@@ -56,7 +56,7 @@ def test_the_parts_depend_on_the_text_alone() -> None:
 
 def test_the_folder_that_is_read_is_not_written(prepared: Path, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in prepared.iterdir() if path.is_file()}
-    with pytest.raises(UserError, match="is the folder of --multi30k, whose files would be replaced; give another one"):
+    with user_error("is the folder of --multi30k, whose files would be replaced; give another one"):
         prepare_everyday.main(
             [f"--tatoeba={tmp_path}", f"--multi30k={prepared}", f"--out={prepared}/../{prepared.name}"]
         )
@@ -72,7 +72,7 @@ def test_the_folder_that_is_read_is_not_written(prepared: Path, tmp_path: Path) 
 )
 def test_another_text_is_refused(prepared: Path, tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "few.txt").write_text(text)
-    with pytest.raises(UserError, match=said):
+    with user_error(said):
         prepare_everyday.main(
             [f"--tatoeba={tmp_path / 'few.txt'}", f"--multi30k={prepared}", f"--out={tmp_path / 'out'}"]
         )

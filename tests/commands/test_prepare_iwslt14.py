@@ -14,7 +14,7 @@ from one_layer.commands import prepare_wmt14 as wmt14
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
 from one_layer.runs.lock import locked
-from one_layer.system.errors import UserError
+from tests import user_error
 
 # A talk in WIT3's format: lines of mark-up, a title and a description, then one sentence per line.
 HEAD = ["<url>http://www.ted.com/{0}</url>", "<keywords>talks, {0}</keywords>", "<talkid>{0}</talkid>"]
@@ -33,13 +33,8 @@ def talks(language: str) -> list[str]:
 
 def scored_set(language: str, number: int) -> list[str]:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<mteval><refset trglang="{language}">', '<doc docid="1">']
-    lines += [
-        "<title>Not text</title>",
-        f'<seg id="1"> It’s TEST {number} </seg>',
-        '<seg id="2">„Ende“</seg>',
-        "</doc>",
-    ]
-    return [*lines, "</refset></mteval>"]
+    lines += ["<title>Not text</title>", f'<seg id="1"> It’s TEST {number} </seg>', '<seg id="2">„Ende“</seg>']
+    return [*lines, "</doc>", "</refset></mteval>"]
 
 
 def published(**changed: list[str]) -> dict[str, list[str]]:
@@ -111,9 +106,9 @@ def test_the_manifest_describes_the_files_and_a_run_prepares_new_text_alike(tmp_
 def test_a_finished_folder_is_refused_before_anything_is_written_or_downloaded(tmp_path: Path) -> None:
     out = prepared(tmp_path, published())
     before = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
-    with pytest.raises(UserError, match=r"out already holds a prepared corpus; delete it or give another --out"):
+    with user_error(r"out already holds a prepared corpus; delete it or give another --out"):
         prepared(tmp_path, published(), "--merges=9")
-    with pytest.raises(UserError, match=r"out already holds a prepared corpus"):
+    with user_error(r"out already holds a prepared corpus"):
         iwslt14.main([f"--out={out}", "--download"])
     assert {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()} == before
 
@@ -121,9 +116,9 @@ def test_a_finished_folder_is_refused_before_anything_is_written_or_downloaded(t
 def test_one_preparation_works_in_a_folder_at_a_time(tmp_path: Path) -> None:
     """Two would remove each other's unfinished files."""
     with locked(tmp_path / "out", "prepares a corpus in it"):
-        with pytest.raises(UserError, match=r"out is in use: process \d+ on .* prepares a corpus in it; wait for it"):
+        with user_error(r"out is in use: process \d+ on .* prepares a corpus in it; wait for it"):
             prepared(tmp_path, published())
-        with pytest.raises(UserError, match=r"out is in use"):
+        with user_error(r"out is in use"):
             wmt14.main([f"--out={tmp_path / 'out'}"])
     prepared(tmp_path, published())
     assert not (tmp_path / "out" / ".lock").exists()
@@ -142,19 +137,17 @@ def test_filtered_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
 
 def test_counts_are_checked_against_the_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iwslt14, "PUBLISHED", {"train": 160_239})
-    with pytest.raises(
-        UserError, match=r"train has 69 pairs, but 160,239 in the literature; give the published archive"
-    ):
+    with user_error(r"train has 69 pairs, but 160,239 in the literature; give the published archive"):
         prepared(tmp_path, published())
 
 
 def test_sides_of_unequal_length_are_refused(tmp_path: Path) -> None:
     message = r"train\.tags\.de-en\.de has 71 lines of text, but .*train\.tags\.de-en\.en has 72"
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         prepared(tmp_path, published(de=talks("de")[:-1]))
     files = published()
     files[f"de-en/{iwslt14.TESTS[2]}.en.xml"].remove('<seg id="2">„Ende“</seg>')
-    with pytest.raises(UserError, match=rf"{iwslt14.TESTS[2]}\.de\.xml has 2 lines of text, but .*\.en\.xml has 1"):
+    with user_error(rf"{iwslt14.TESTS[2]}\.de\.xml has 2 lines of text, but .*\.en\.xml has 1"):
         prepared(tmp_path, files)
 
 
@@ -162,20 +155,18 @@ def test_damaged_members_are_named_with_their_line(tmp_path: Path) -> None:
     files = published()
     name = f"{iwslt14.TESTS[0]}.de.xml"
     files[f"de-en/{name}"][4] = '<seg id="1">It goes on'
-    with pytest.raises(UserError, match=rf"{name}, line 5: the segment does not end on this line"):
+    with user_error(rf"{name}, line 5: the segment does not end on this line"):
         prepared(tmp_path, files)
     files[f"de-en/{name}"] = ["<html>404</html>"]
-    with pytest.raises(UserError, match=rf"{name} has no line with <seg id"):
+    with user_error(rf"{name} has no line with <seg id"):
         prepared(tmp_path, files)
     del files[f"de-en/{name}"]
-    with pytest.raises(UserError, match=rf"de-en\.tgz holds no file {name}"):
+    with user_error(rf"de-en\.tgz holds no file {name}"):
         prepared(tmp_path, files)
 
 
 def test_a_missing_archive_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"--archive=.*none\.tgz is no file; give the file de-en\.tgz, or --download"):
+    with user_error(r"--archive=.*none\.tgz is no file; give the file de-en\.tgz, or --download"):
         iwslt14.main([f"--archive={tmp_path / 'none.tgz'}", f"--out={tmp_path}"])
-    with pytest.raises(
-        UserError, match=r"de-en\.tgz does not exist; save https://.*de-en\.tgz there, or add --download"
-    ):
+    with user_error(r"de-en\.tgz does not exist; save https://.*de-en\.tgz there, or add --download"):
         iwslt14.main([f"--out={tmp_path}"])

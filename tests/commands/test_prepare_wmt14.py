@@ -4,13 +4,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from one_layer.commands import prepare_wmt14 as wmt14
 from one_layer.data.preparation.archives import Archive
 from one_layer.data.text.lines import read_lines, read_parallel
 from one_layer.data.text.preprocess import Preprocessing, join_bpe
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.commands.test_prepare_iwslt14 import pack
 
 NAMES = [name for _, name in wmt14.TRAINING]
@@ -73,6 +71,6 @@ def test_the_whole_preparation(tmp_path: Path) -> None:
 
 
 def test_sides_of_unequal_length_are_named_and_leave_no_unpacked_files(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"europarl-v7\.de-en\.en has 121 lines, but .*europarl-v7\.de-en\.de has 120"):
+    with user_error(r"europarl-v7\.de-en\.en has 121 lines, but .*europarl-v7\.de-en\.de has 120"):
         prepare(tmp_path, "a", remote(tmp_path / "one", en=["one more"]))
     assert not list((tmp_path / "a").iterdir())

@@ -6,7 +6,7 @@ from configs import common, everyday, iwslt14, lm, mlm, multi30k, multi30k_best,
 from one_layer.models import shapes
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import resolve
-from one_layer.system.errors import UserError
+from tests import user_error
 
 # The sizes as published: d, ffn, heads, layers of each stack.
 TABLE = {
@@ -29,7 +29,7 @@ def test_the_sizes_equal_the_published_ones():
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_the_multi30k_configs(weights, size):
     config = multi30k.get_config(f"{weights}_{size}")
-    with pytest.raises(UserError, match=r"data\.directory is empty"):
+    with user_error(r"data\.directory is empty"):
         resolve(config.to_dict())
     config.data.directory = "somewhere"
     run = resolve(config.to_dict())
@@ -59,7 +59,7 @@ def test_the_best_recipe_takes_over_the_whole_table_of_its_dense_model(width):
 def test_the_configs_for_own_text(arg):
     config = text.get_config(arg)
     config.data.directory, config.data.source_language = "somewhere", "en"
-    with pytest.raises(UserError, match=r"data.target_language is empty: give the language's code"):
+    with user_error(r"data.target_language is empty: give the language's code"):
         resolve(config.to_dict())
     config.data.target_language = "fr"
     run = resolve(config.to_dict())
@@ -154,10 +154,7 @@ KNOWN = {
         text: ".* one of mini, cpu, tiny, small",
         mlm: "dense_, .* one of mini, cpu, base",
     },
-    **{
-        lm: "dense_, .* or signs_ and one of mini, enwik8",
-        qqp: "dense_, .* and one of base, large, cpu",
-    },
+    **{lm: "dense_, .* or signs_ and one of mini, enwik8", qqp: "dense_, .* and one of base, large, cpu"},
     **{
         multi30k: "best, table, best_wide, table_wide, or dense_, one_layer_ or multi_layer_",
         iwslt14: "dense_, .* small, wide, deep",

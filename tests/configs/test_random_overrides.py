@@ -17,7 +17,7 @@ from one_layer.system.errors import UserError
 from one_layer.training import memory
 from one_layer.training.memory import check_memory, estimate
 from one_layer.training.train import train
-from tests import tiny
+from tests import tiny, user_error
 
 CONFIGS = {
     "toy": ["one_layer", "multi_layer", "dense"],
@@ -151,12 +151,8 @@ SHRUNK |= {
     "evaluation.beam": 2,
     "evaluation.max_length_b": 8,
 }
-SHRUNK |= {
-    "evaluation.valid_beam": 0,
-    "evaluation.max_tokens": 256,
-    "evaluation.valid_tokens": 0,
-    "evaluation.buckets": 1,
-}
+SHRUNK |= {"evaluation.valid_beam": 0, "evaluation.valid_tokens": 0}
+SHRUNK |= {"evaluation.max_tokens": 256, "evaluation.buckets": 1}
 SHRUNK |= {"train.select": "nll", "data.toy_valid": 4, "data.toy_test": 4}
 SHRUNK |= {"train.minutes": 0.0, "train.bytes": 0, "train.model_of": ""}
 TEXT_OF: dict[str, dict[str, Any]] = {
@@ -255,7 +251,7 @@ def test_what_cannot_fit_into_memory_is_refused_before_it_is_made(tmp_path, chan
     if named.startswith("evaluation"):  # the estimate of a search can be too high
         # Of a masked model with such a search no ticket could be written.
         bound, changes = "about", {**changes, "model.weights": "dense"}
-    with pytest.raises(UserError, match=rf"would take {bound} [\d.,e+]+ GB of memory .* are there; lower .*{named}"):
+    with user_error(rf"would take {bound} [\d.,e+]+ GB of memory .* are there; lower .*{named}"):
         train(tiny.run(changes), tmp_path / "run", [])
     assert not (tmp_path / "run").exists()
 
@@ -272,5 +268,5 @@ def test_the_estimate_is_low_and_grows_with_what_it_counts(monkeypatch):
     for change, part in {"optim.accumulate": "batches", "evaluation.beam": "search"}.items():
         assert estimate(tiny.run({change: 1000}), model, corpus)[part] > parts[part]
     monkeypatch.setattr(memory, "memory_limit", lambda devices: sum(parts.values()) // 4)
-    with pytest.raises(UserError, match="would take at least"):
+    with user_error("would take at least"):
         check_memory(run, model, corpus)

@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from one_layer.data.batches import (
-    Batch,
-    TrainingBatches,
-    bucket_widths,
-    evaluation_batches,
-    training_iterator,
-)
+from one_layer.data.batches import Batch, TrainingBatches, bucket_widths, evaluation_batches, training_iterator
 from one_layer.data.search_batches import batches_for_search
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.system.errors import UserError
+from tests import user_error
 
 Sentences = list[np.ndarray]
 
@@ -206,9 +200,9 @@ def test_evaluation_covers_every_sentence_once_and_gives_their_order(
 
 
 def test_no_sentences_are_refused() -> None:
-    with pytest.raises(UserError, match="no sentences"):
+    with user_error("no sentences"):
         TrainingBatches([], [], max_tokens=20)
-    with pytest.raises(UserError, match="no sentences"):
+    with user_error("no sentences"):
         next(evaluation_batches([], None, 20, 2))
     assert not list(batches_for_search([], 20)), "a search of none is no mistake"
 

@@ -14,7 +14,7 @@ from one_layer.data.sources.pairs import _KINDS
 from one_layer.data.special_tokens import UNK
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.data.pairs import write
 
 GERMAN = ["Das ist ein Haus.", "Er sagt: „Ja!“", "", "Das Haus ist neu und neu und neu und neu.", "Nein, nein!"]
@@ -50,13 +50,8 @@ def test_test_means_all_test_sets_also_where_one_has_this_name(tmp_path: Path) -
 
 def test_the_toy_language() -> None:
     corpus = load(TOY)
-    assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(corpus.tests["test"])) == (
-        300,
-        20,
-        ["test"],
-        30,
-    )
-    test = corpus.tests["test"]
+    (test,) = corpus.tests.values()
+    assert (len(corpus.train), len(corpus.valid), list(corpus.tests), len(test)) == (300, 20, ["test"], 30)
     assert all(ids.dtype == np.int32 and ids[-1] == 2 for side in (test.source, test.target) for ids in side)
     seen = [(line, ids) for line, ids in zip(test.reference, test.target, strict=True) if UNK not in ids]
     assert seen and all(corpus.target_vocabulary.decode(ids) == line for line, ids in seen)
@@ -93,7 +88,7 @@ def test_valid_and_test_keep_every_pair(folder: Path) -> None:
 
 
 def test_a_corpus_without_a_pair_is_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"none of 5 training pairs can be used; left out: 1 .*, 4 with more than 2"):
+    with user_error(r"none of 5 training pairs can be used; left out: 1 .*, 4 with more than 2"):
         load(texts(folder, max_length=2))
 
 
@@ -154,7 +149,7 @@ def test_the_toy_language_comes_back_from_pieces() -> None:
 
 def test_byte_level_text_needs_merges(folder: Path) -> None:
     config = texts(folder, bpe_kind="byte-level")
-    with pytest.raises(UserError, match=r"data\.bpe_kind=byte-level needs merges .*data\.bpe_codes.*train\.init_from"):
+    with user_error(r"data\.bpe_kind=byte-level needs merges .*data\.bpe_codes.*train\.init_from"):
         load(config)
     assert load(config, codes="#version: 0.2\nt h\n").codes == "#version: 0.2\nt h\n"
 
@@ -166,7 +161,7 @@ def test_without_training_the_training_text_is_not_needed(folder: Path) -> None:
     second = load_scored(config, first.vocabularies, first.codes)
     assert len(second.train) == 0 and all(map(np.array_equal, second.valid.target, first.valid.target))
     assert second.report == first.report[1:]
-    with pytest.raises(UserError, match="BPE codes of the run are needed"):
+    with user_error("BPE codes of the run are needed"):
         load_scored(config, first.vocabularies, None)
 
 
@@ -214,9 +209,7 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
         assert again.fingerprints() == corpus.fingerprints()
     assert len(list((tmp_path / "store").iterdir())) == 1, "it finds what it has stored"
     codes.write_text("#version: 0.2\nu e\n")
-    with pytest.raises(
-        UserError, match=r"data.bpe_codes=.*codes is not the file that this run, or the run of train.init_from, began"
-    ):
+    with user_error(r"data.bpe_codes=.*codes is not the file that this run, or the run of train.init_from, began"):
         load(config, corpus.vocabularies, corpus.codes)
 
 
@@ -244,7 +237,7 @@ def test_a_resumed_run_notices_other_codes_and_needs_no_file_of_them(folder: Pat
     ],
 )
 def test_invalid_configs_are_refused(keys: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         DataConfig(**keys)  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ from one_layer.data.masking import MaskedBatches, Masking, validation_batches
 from one_layer.data.special_tokens import BOS, EOS, PAD, UNK
 from one_layer.data.stream import Stream, StreamBatches, on_disk, windows
 from one_layer.data.text.units import MASK
-from one_layer.system.errors import UserError
+from tests import user_error
 
 
 def test_an_epoch_has_every_block_once_and_depends_on_seed_and_epoch_alone():
@@ -57,7 +57,7 @@ def test_windows_score_every_token_once_after_enough_context(tokens, limit, stri
 
 
 def test_a_text_shorter_than_one_block_is_refused():
-    with pytest.raises(UserError, match=r"has 7 tokens, fewer than the 8 of one block; .* a smaller data\.block"):
+    with user_error(r"has 7 tokens, fewer than the 8 of one block; .* a smaller data\.block"):
         StreamBatches(Stream(np.full(7, 9, np.uint16), 8), max_tokens=32)
 
 
@@ -167,5 +167,5 @@ def test_a_vocabulary_without_a_mask_is_refused(tmp_path):
     given = {"bpe_codes": str(tmp_path / "merges.txt"), "vocabulary": str(tmp_path / "vocab.json")}
     plain = {"source": "plain", "directory": str(tmp_path), "train": "a.txt", "held_out": 0.1, "unit": "bpe"}
     config = DataConfig(**plain, **given, bpe_kind="byte-level", block=8)
-    with pytest.raises(UserError, match=r"vocab\.json has no token <mask>, which masked language models need"):
+    with user_error(r"vocab\.json has no token <mask>, which masked language models need"):
         stream_corpus.load(config, masked=True)

@@ -17,7 +17,7 @@ from one_layer.data.special_tokens import EOS, PAD, UNK
 from one_layer.data.text import units
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.units import Bytes, Pieces, vocabulary_of
-from one_layer.system.errors import UserError
+from tests import user_error
 
 TEXT = "Il nostro  voto è sì.\nдва\r\n\n€ 5\t" * 9
 
@@ -184,7 +184,7 @@ def test_only_the_parts_that_a_run_has_are_scored(folder):
     for wanted, parts in (("valid", (True, 0)), ("test", (False, 1)), ("", (True, 1))):
         scored = stream_corpus.load_scored(chosen, saved, wanted)
         assert (len(scored.valid) > 0, len(scored.tests)) == parts
-    with pytest.raises(UserError, match=r"--split='dev' is unknown; this run has valid, test \(and test: all"):
+    with user_error(r"--split='dev' is unknown; this run has valid, test \(and test: all"):
         stream_corpus.load_scored(chosen, saved, "dev")
 
 
@@ -198,9 +198,8 @@ def test_other_merges_than_the_run_s_are_refused(folder):
         assert again.fingerprints() == first.fingerprints()
     lines = plain_merges(folder).splitlines()
     (folder / "merges.txt").write_text("".join(f"{line}\n" for line in lines[:-1]), "utf-8")
-    with pytest.raises(
-        UserError,
-        match=r"data\.bpe_codes=.*merges\.txt is not the file that this run, or the run of train.init_from, began",
+    with user_error(
+        r"data\.bpe_codes=.*merges\.txt is not the file that this run, or the run of train.init_from, began"
     ):
         stream_corpus.load(chosen, saved)
 
@@ -216,10 +215,7 @@ def test_other_merges_than_the_run_s_are_refused(folder):
         ({"held_out": 0.0}, r"Without a file for valid, give data\.held_out=0\.02"),
         ({"valid": "dev"}, r"dev does not exist .*\. Or give data\.valid=valid with data\.held_out=0\.02$"),
         ({"tests": ("other",)}, r"other does not exist .*\. Or name the test sets as data\.tests"),
-        (
-            {"train": "latin.txt", **BPE},
-            r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes",
-        ),
+        ({"train": "latin.txt", **BPE}, r"latin\.txt: byte 2 is not UTF-8.* Only task=causal_lm with data\.unit=bytes"),
         ({"train": "half.txt.gz"}, "is not a whole compressed file"),
         ({"unit": "words"}, r"data\.unit='words' is unknown: give 'bytes' or 'bpe'"),
         ({"unit": "bpe", "bpe_merges": 9}, r"give data\.bpe_kind=byte-level"),
@@ -235,7 +231,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(folder, changes, message
     (folder / "empty.txt").touch()
     (folder / "latin.txt").write_bytes("più o meno così fan tutte".encode("latin-1"))
     (folder / "half.txt.gz").write_bytes(gzip.compress(b"the end\n" * 20)[:-9])
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         stream_corpus.load(config(folder, **changes))
 
 
@@ -246,7 +242,7 @@ def test_a_vocabulary_has_every_piece_of_its_merges(folder):
     ids = {token: number for number, token in enumerate(vocabulary_of(merges).tokens[:-1])}
     (folder / "vocab.json").write_text(json.dumps(ids), "utf-8")
     given = {"unit": "bpe", "bpe_kind": "byte-level", "bpe_codes": str(folder / "merges.txt")}
-    with pytest.raises(UserError, match=r"vocab\.json: the merges make '\S+', which the vocabulary lacks"):
+    with user_error(r"vocab\.json: the merges make '\S+', which the vocabulary lacks"):
         stream_corpus.load(config(folder, **given, vocabulary=str(folder / "vocab.json")))
 
 
@@ -255,13 +251,13 @@ def test_a_vocabulary_has_every_piece_of_its_merges(folder):
 def test_the_byte_that_is_not_utf8_is_named_wherever_pieces_end(tmp_path, monkeypatch, piece, text, place):
     monkeypatch.setattr(plain_text, "_PIECE", piece)
     (tmp_path / "text").write_bytes(text)
-    with pytest.raises(UserError, match=rf": byte {place} is not UTF-8"):
+    with user_error(rf": byte {place} is not UTF-8"):
         "".join(PlainText((tmp_path / "text",)).characters())
 
 
 def test_a_masked_model_s_text_needs_a_line_that_is_not_blank(folder):
     (folder / "blank.txt").write_text("\n  \n" * 30)
-    with pytest.raises(UserError, match="has no token in the part that is wanted; give more text"):
+    with user_error("has no token in the part that is wanted; give more text"):
         stream_corpus.load(config(folder, train="blank.txt"), masked=True)
 
 
@@ -276,10 +272,8 @@ def test_enwik8_is_split_as_published(tmp_path, monkeypatch):
     assert corpus.train.source.tokens.tolist() == list(range(4, 94))
     assert corpus.tests["test"].source.tokens.tolist() == list(range(99, 104))
     assert not stream_corpus.load(dataclasses.replace(chosen, tests=())).tests
-    with pytest.raises(
-        UserError, match=r"data\.valid='test' has no effect with data\.source='enwik8', which has parts of its own"
-    ):
+    with user_error(r"data\.valid='test' has no effect with data\.source='enwik8', which has parts of its own"):
         stream_corpus.load(dataclasses.replace(chosen, valid="test"))
     monkeypatch.setattr(plain_parts, "ENWIK8_BYTES", 101)
-    with pytest.raises(UserError, match=r"has 100 bytes, but enwik8 has 101"):
+    with user_error(r"has 100 bytes, but enwik8 has 101"):
         stream_corpus.load(chosen)

@@ -17,9 +17,8 @@ from one_layer.layers.materializing import materialize
 from one_layer.models import pretrained_tables
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.system.errors import UserError
 from one_layer.training.train import train
-from tests import tiny
+from tests import tiny, user_error
 from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits, write
 
 pytestmark = pytest.mark.slow
@@ -70,7 +69,7 @@ def test_a_run_s_tables_are_chosen_by_language_not_by_direction(dense, pair):
 
 def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
     def refused(message, path=dense, text=None, **changes):
-        with pytest.raises(UserError, match=message) as caught:
+        with user_error(message) as caught:
             rows_from("run", path, text=text, **{"d_model": 16, **changes})
         assert "\n" not in str(caught.value)
 
@@ -101,7 +100,7 @@ def test_runs_that_cannot_be_used_are_refused(dense, tmp_path):
 def test_a_side_takes_the_table_of_its_own_name_and_then_of_its_language(theirs, language, place):
     side = Side(GERMAN, (language,))
     if place is None:
-        with pytest.raises(UserError, match=f"has two tables for {language}, and nothing says which one serves"):
+        with user_error(f"has two tables for {language}, and nothing says which one serves"):
             embeddings._serving(False, theirs, side, "it")
     else:
         assert embeddings._serving(False, theirs, side, "it") == place
@@ -129,7 +128,7 @@ def test_special_rows_are_included_and_the_count_is_logged(dense, caplog):
 @pytest.mark.parametrize("tokens", [["nirgends"], [*SPECIALS, "nirgends"]])
 def test_a_file_without_a_token_of_the_vocabulary_is_refused(tmp_path, tokens):
     write(tmp_path / "emb.txt", tokens, normal(len(tokens)))
-    with pytest.raises(UserError, match=r"emb\.txt has none of the 3 types of the model's vocabulary for source_embed"):
+    with user_error(r"emb\.txt has none of the 3 types of the model's vocabulary for source_embed"):
         rows_from("text", tmp_path / "emb.txt")
 
 
@@ -148,7 +147,7 @@ def test_roberta_s_rows_are_matched_by_token_on_both_sides(tmp_path):
                 np.isnan(row), True
             )
     text = assets(vocabularies={"de": lone("ein"), "en": ENGLISH})
-    with pytest.raises(UserError, match="none of the 1 types"):
+    with user_error("none of the 1 types"):
         rows_from("roberta", tmp_path / "model.safetensors", text=text)
 
 
@@ -184,7 +183,7 @@ def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, de
     for ours, theirs in zip(run_tables(best), run_tables(again), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     (run / "frozen.npz").unlink()
-    with pytest.raises(UserError, match=r"frozen\.npz is not the file that the checkpoint was made with"):
+    with user_error(r"frozen\.npz is not the file that the checkpoint was made with"):
         restore_run(run, "last")
 
 
@@ -198,12 +197,9 @@ def test_training_changes_no_bit_and_the_source_is_not_needed_again(tmp_path, de
             "leave it out, or give model.embedding_source=fairseq",
         ),
         ({"embedding_vocabulary": "y"}, "leave it out, or give model.embedding_source=fairseq"),
-        (
-            {"embedding_source": "run", "embedding_path": "x", "embedding": "trained"},
-            "pre-trained tables stay fixed",
-        ),
+        ({"embedding_source": "run", "embedding_path": "x", "embedding": "trained"}, "pre-trained tables stay fixed"),
     ],
 )
 def test_config_keys_that_exclude_each_other_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         resolve(tiny.config({f"model.{name}": value for name, value in changes.items()}))

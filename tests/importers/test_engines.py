@@ -15,7 +15,7 @@ from one_layer.models.networks import embedded, positions
 from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tasks.translation.generate import search
-from tests import ROOT
+from tests import ROOT, user_error
 from tests.tiny_tickets import TINY, ticket_of
 
 
@@ -31,9 +31,7 @@ def names(folder):
 
 def test_a_missing_package(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(
-        UserError, match=r"needs the package ctranslate2, which is not installed; run .* requirements-engines.txt"
-    ):
+    with user_error(r"needs the package ctranslate2, which is not installed; run .* requirements-engines.txt"):
         engines.check("ctranslate2", tmp_path / "out", "float32")
 
 
@@ -41,14 +39,12 @@ def test_a_missing_package(monkeypatch, tmp_path):
 def test_something_in_the_way(tmp_path, kind):
     path = tmp_path / "out"
     {"file": path.touch, "folder": path.mkdir, "dangling link": lambda: path.symlink_to("nowhere")}[kind]()
-    with pytest.raises(UserError, match=r"--output=.*out is there already; give the name of a new folder"):
+    with user_error(r"--output=.*out is there already; give the name of a new folder"):
         engines.check("ctranslate2", path, "float32")
 
 
 def test_a_precision_that_the_format_lacks(tmp_path):
-    with pytest.raises(
-        UserError, match="--precision=int4 does not fit --format=ctranslate2, which has float32 and int8"
-    ):
+    with user_error("--precision=int4 does not fit --format=ctranslate2, which has float32 and int8"):
         engines.check("ctranslate2", tmp_path / "out", "int4")
 
 
@@ -131,18 +127,16 @@ def test_positions_are_counted_as_the_model_counts_them(tmp_path):
 @pytest.mark.parametrize("block", ["gru", "conv", "ffn"])
 def test_what_the_engine_lacks_is_refused_by_name(block):
     config = POST.replace(encoder_layers="SRS", reservoir=block)
-    with pytest.raises(
-        UserError, match=f"model.encoder_layers is 'SRS' with model.reservoir={block}, but the format ctranslate2"
-    ):
+    with user_error(f"model.encoder_layers is 'SRS' with model.reservoir={block}, but the format ctranslate2"):
         ctranslate2.check(config)
 
 
 def test_other_models_are_refused():
     mixed = POST.replace(block="modern", norm_position="pre", norm="plain", encoder_layers="LS")
-    with pytest.raises(UserError, match=r"norms of several kinds \(plain, rms\)"):
+    with user_error(r"norms of several kinds \(plain, rms\)"):
         ctranslate2.check(mixed)
     causal = ModelConfig(14, 14, **{**SIZES, "encoder_layers": 0}, family="decoder")
-    with pytest.raises(UserError, match="is a decoder of 3 layers, but --format=ctranslate2 is for translation models"):
+    with user_error("is a decoder of 3 layers, but --format=ctranslate2 is for translation models"):
         ctranslate2.check(causal)
 
 

@@ -12,7 +12,7 @@ from one_layer.importers.fairseq import convert, entries
 from one_layer.importers.fairseq_checkpoint import read_options
 from one_layer.models import ModelConfig, initialize
 from one_layer.system.errors import UserError
-from tests import golden
+from tests import golden, user_error
 from tests.fairseq_states import MASKED, OPTIONS, state_of
 
 TINY = ModelConfig(11, 13, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=3)
@@ -92,7 +92,7 @@ def test_a_number_that_is_not_finite_is_named_once(kind):
     state = state_of(of(kind))
     name = "decoder.layers.0.fc1.weight"
     state[name][0] = np.nan
-    with pytest.raises(UserError, match=f"not finite: {name}") as caught:
+    with user_error(f"not finite: {name}") as caught:
         convert(state, of(kind))
     assert "different" not in str(caught.value)
 
@@ -114,7 +114,7 @@ def test_a_number_that_is_not_finite_is_named_once(kind):
     ids=str,
 )
 def test_what_fairseq_does_not_have_is_refused(changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         convert({}, TINY.replace(**changes))
 
 
@@ -217,7 +217,7 @@ def test_every_option_of_another_model_is_named():
 
 @pytest.mark.parametrize("ratio", ["x", "", [], {}, True])
 def test_what_masks_keep_must_be_a_number(ratio):
-    with pytest.raises(UserError, match=r"prune_ratio is .*, which is no number"):
+    with user_error(r"prune_ratio is .*, which is no number"):
         read_options({**MASKED, "prune_ratio": ratio}, state_of(of("one layer")))
 
 
@@ -230,12 +230,12 @@ def test_an_option_of_masks_that_is_off_is_not_there(off):
 
 @pytest.mark.parametrize("name", ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"])
 def test_a_table_of_one_number_is_none(name):
-    with pytest.raises(UserError, match=r"no matrix encoder\.embed_tokens\.weight or decoder"):
+    with user_error(r"no matrix encoder\.embed_tokens\.weight or decoder"):
         read_options(OPTIONS, {**state_of(of("dense")), name: np.ones((), np.float32)})
 
 
 def test_tensors_of_another_kind_of_model_are_refused():
-    with pytest.raises(UserError, match=r"no matrix encoder\.embed_tokens\.weight"):
+    with user_error(r"no matrix encoder\.embed_tokens\.weight"):
         read_options({}, {"encoder.sentence_encoder.embed_tokens.weight": np.zeros((4, 4), np.float32)})
 
 
@@ -284,5 +284,5 @@ def test_a_dictionary_has_the_tokens_that_fairseq_reads(tmp_path, entries):
 )
 def test_invalid_dictionaries_are_refused(tmp_path, text, message):
     (tmp_path / "dict.txt").write_text(text, "utf-8")
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         Vocabulary.load(tmp_path / "dict.txt", fairseq=True)

@@ -16,8 +16,8 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers import engines, llama, translation_weights
 from one_layer.models import ModelConfig, build
-from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
+from tests import user_error
 from tests.fuzz_tickets import assets
 from tests.tiny_tickets import trained
 
@@ -105,7 +105,7 @@ def test_the_file_of_a_causal_model_holds_the_products(tmp_path):
     ],
 )
 def test_a_model_that_is_no_llama_is_refused_by_name(changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         llama.check(ModelConfig(14, 14, **causal(**changes)))
 
 
@@ -121,14 +121,11 @@ def test_a_model_that_is_no_llama_is_refused_by_name(changes, message):
             "model.block is modern and model.norm rms_plain, but no translation model",
         ),
         ({"encoder_layers": "SR", "reservoir": "conv"}, "model.reservoir=conv, but the format"),
-        (
-            {"norm_epsilon": 1e-6},
-            "model.norm_epsilon is 1e-06, but a translation model of transformers has 1e-05",
-        ),
+        ({"norm_epsilon": 1e-6}, "model.norm_epsilon is 1e-06, but a translation model of transformers has 1e-05"),
     ],
 )
 def test_a_translation_model_without_a_class_is_refused_by_name(changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         translation_weights.class_of(POST.replace(**{"norm": None, **changes}))
 
 
@@ -136,7 +133,7 @@ def test_a_classifier_without_position_table_is_refused(tmp_path):
     from tests import ROOT
 
     model = tickets.restore_ticket(ROOT / "tickets" / "sst2.safetensors")
-    with pytest.raises(UserError, match=r"reads text in another way than RoBERTa|model.positions is 'sinusoidal'"):
+    with user_error(r"reads text in another way than RoBERTa|model.positions is 'sinusoidal'"):
         engines.export(model, "huggingface", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 from one_layer.importers.config_json import ConfigJson
 from one_layer.importers.roberta import read_options
 from one_layer.importers.safetensors_files import folder_state, roberta_positions, roberta_table
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.tiny_roberta import OPTIONS
 
 PLACES = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "Ġthe": 5, "ä": 4}
@@ -39,7 +39,7 @@ def model(tmp_path):
 
 
 def refused(message, call, *arguments) -> None:
-    with pytest.raises(UserError, match=message) as caught:
+    with user_error(message) as caught:
         call(*arguments)
     assert "\n" not in str(caught.value)
 

@@ -7,7 +7,7 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers import embeddings as embedding_sources
 from one_layer.importers.text_embeddings import read_embeddings
 from one_layer.models import ModelConfig, initialize, pretrained_tables
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.tiny_embeddings import ENGLISH, GERMAN, WORDS, assets, normal, rows_from, same_bits, write
 
 TOKENS = Vocabulary.build(["ein haus ein baum zwei häuser"])
@@ -61,7 +61,7 @@ def test_every_float32_reads_back_bit_for_bit(tmp_path):
 )
 def test_errors_name_the_file_and_the_line(tmp_path, text, message):
     tmp_path.joinpath("emb.txt").write_text(text, "utf-8")
-    with pytest.raises(UserError, match=f"emb.txt.*{message}"):
+    with user_error(f"emb.txt.*{message}"):
         read_embeddings(tmp_path / "emb.txt", TOKENS, 4)
 
 
@@ -97,9 +97,7 @@ def test_a_file_for_each_language_cannot_serve_a_shared_table(tmp_path):
     text = assets(vocabularies={"de": TOKENS, "en": TOKENS})
     each = tmp_path / "emb.{language}"
     assert rows_from("text", each, text=text).keys() == {"source_embedding", "target_embedding"}
-    with pytest.raises(
-        UserError, match=r"names a file for each language, but model\.shared_embedding is one table for"
-    ):
+    with user_error(r"names a file for each language, but model\.shared_embedding is one table for"):
         rows_from("text", each, text=text, shared_embedding=True)
     assert rows_from("text", tmp_path / "emb.de", text=text, shared_embedding=True).keys() == {"shared_embedding"}
 
@@ -156,9 +154,7 @@ def test_filler_words_of_dictionaries_count_as_rows(tmp_path, monkeypatch):
     (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\nmadeupword0000 0\n", "utf-8")
     same_bits(rows_from("fairseq", path)["source_embedding"][4], normal(8)[4])
     (tmp_path / "dict.de.txt").write_text("ein 2\nhaus 1\nbaum 1\n", "utf-8")
-    with pytest.raises(
-        UserError, match=r"dict\.de\.txt has 7 types .* encoder\.embed_tokens\.weight has 8 rows; give the"
-    ):
+    with user_error(r"dict\.de\.txt has 7 types .* encoder\.embed_tokens\.weight has 8 rows; give the"):
         rows_from("fairseq", path)
 
 
@@ -177,15 +173,15 @@ def test_filler_words_of_dictionaries_count_as_rows(tmp_path, monkeypatch):
 )
 def test_problems_of_a_checkpoint_are_named(tmp_path, monkeypatch, change, message):
     state = {name: array for name, array in {**state_of(), **change}.items() if array is not None}
-    with pytest.raises(UserError, match=rf"model\.pt.*{message}") as caught:
+    with user_error(rf"model\.pt.*{message}") as caught:
         rows_from("fairseq", fairseq_files(tmp_path, monkeypatch, state))
     assert "\n" not in str(caught.value)
 
 
 def test_a_dictionary_without_a_common_token_is_refused(tmp_path, monkeypatch):
     path = fairseq_files(tmp_path, monkeypatch, state_of(), dictionaries={"de": Vocabulary.build(["un deux trois"])})
-    with pytest.raises(UserError, match=r"none of the 3 types of the model's vocabulary for source_embedding; give"):
+    with user_error(r"none of the 3 types of the model's vocabulary for source_embedding; give"):
         rows_from("fairseq", path)
     tmp_path.joinpath("dict.de.txt").unlink()
-    with pytest.raises(UserError, match=r"dict\.de\.txt does not exist"):
+    with user_error(r"dict\.de\.txt does not exist"):
         rows_from("fairseq", path)

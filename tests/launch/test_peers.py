@@ -9,7 +9,7 @@ import pytest
 
 from launch.benchmarks import accelerator, peers, train
 from launch.benchmarks.peers import Peer
-from one_layer.system.errors import UserError
+from tests import user_error
 
 _STAND_IN = """
 import json, os, sys
@@ -48,7 +48,7 @@ def test_a_peer_has_its_own_process_and_computes_only_when_asked(stand_in):
 def test_a_peer_that_gives_no_answer_is_reported(tmp_path, code):
     (tmp_path / "peer.py").write_text(code)
     with (
-        pytest.raises(UserError, match=r"the peer .*peer\.py gave no answer"),
+        user_error(r"the peer .*peer\.py gave no answer"),
         Peer([sys.executable, str(tmp_path / "peer.py")], {}) as peer,
     ):
         peer("masked")
@@ -76,9 +76,7 @@ def test_updates_of_a_peer_stand_in_the_table_of_ours(small, stand_in, monkeypat
 def test_a_peer_that_is_not_there_is_one_sentence(monkeypatch):
     monkeypatch.delenv("ONE_LAYER_TORCH", raising=False)
     monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        UserError, match=r"no PyTorch here; pip install -r requirements-torch\.txt, or let ONE_LAYER_TORCH"
-    ):
+    with user_error(r"no PyTorch here; pip install -r requirements-torch\.txt, or let ONE_LAYER_TORCH"):
         peers.torch_command()
     assert train.peer_commands() == {}
 

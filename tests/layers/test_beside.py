@@ -11,7 +11,7 @@ from one_layer.layers.trees import flatten_dict
 from one_layer.models import initialize, shapes
 from one_layer.models.accounting import ticket_bytes
 from one_layer.supermask import Supermask, topk_mask
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.tiny_tickets import TINY
 
 DICE = np.random.default_rng(0)
@@ -57,9 +57,9 @@ def test_an_adapter_begins_as_no_change_and_is_stored_as_a_matrix():
 
 
 def test_a_dense_model_has_none():
-    with pytest.raises(UserError, match=r"model.adapter_rank is 1, but model.weights is dense"):
+    with user_error(r"model.adapter_rank is 1, but model.weights is dense"):
         TINY.replace(weights="dense", adapter_rank=1)
-    with pytest.raises(UserError, match=r"model.adapter_rank is 7; it must lie in \[0, model.d_model 6\]"):
+    with user_error(r"model.adapter_rank is 7; it must lie in \[0, model.d_model 6\]"):
         TINY.replace(adapter_rank=7)
-    with pytest.raises(UserError, match=r"model.gains is 'columns', but model.weights is dense"):
+    with user_error(r"model.gains is 'columns', but model.weights is dense"):
         TINY.replace(weights="dense", gains="columns")

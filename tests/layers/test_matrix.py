@@ -12,8 +12,11 @@ from one_layer.layers.dropout import Drop
 from one_layer.layers.materializing import Selecting, select
 from one_layer.layers.matrix import Norm
 from one_layer.supermask import Supermask
+from tests import mostly_slow
 
 KEY = jax.random.key(0)
+SHAPES = ((3, 6, 4), (6, 4), (1, 6, 4), (2, 5, 4))
+MASKS = [Supermask(0.3), Supermask(0.3, "score"), Supermask(selection="threshold", threshold=0.2), TwoOfFour()]
 
 
 def declared(module: nn.Module, *inputs) -> dict[tuple[str, ...], tuple[int, ...]]:
@@ -57,18 +60,11 @@ def test_norm_in_bfloat16_has_float32_statistics():
 
 
 @pytest.mark.parametrize("at_once", ["one", "shape", "all"])
-@pytest.mark.parametrize(
-    "mask", [Supermask(0.3), Supermask(0.3, "score"), Supermask(selection="threshold", threshold=0.2), TwoOfFour()]
-)
+@pytest.mark.parametrize("mask", mostly_slow(MASKS, MASKS[::3]))
 def test_masks_that_are_selected_at_once_are_those_of_each_matrix_alone(at_once, mask):
     """Also by a class of one's own; and a NaN breaks the mask of its own matrix alone."""
     rng = np.random.default_rng(0)
-    shapes = {
-        ("a", "scores"): (3, 6, 4),
-        ("b", "scores"): (6, 4),
-        ("c", "scores"): (1, 6, 4),
-        ("d", "scores"): (2, 5, 4),
-    }
+    shapes = {(name, "scores"): shape for name, shape in zip("abcd", SHAPES, strict=True)}
     scores = {path: jnp.asarray(rng.standard_normal(shape), jnp.float32) for path, shape in shapes.items()}
     scores["a", "scores"] = scores["a", "scores"].at[1, 2, 3].set(jnp.nan)
     found = select(scores, mask, Selecting(at_once))

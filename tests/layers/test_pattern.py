@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from one_layer.layers.pattern import expand, segments
-from one_layer.system.errors import UserError
+from tests import user_error
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_what_the_paper_places(value, pattern):
 @given(st.integers(1, 12), st.integers(0, 13))
 def test_the_short_form_alternates_from_the_middle(layers, reservoirs):
     if reservoirs > layers + 1:
-        with pytest.raises(UserError, match="places"):
+        with user_error("places"):
             expand("encoder_layers", f"{layers}L+{reservoirs}R", "L")
         return
     pattern = expand("encoder_layers", f"{layers}L+{reservoirs}R", "L")
@@ -35,7 +35,7 @@ def test_the_short_form_alternates_from_the_middle(layers, reservoirs):
 
 @pytest.mark.parametrize("value", ["", "LXL", "lrl", "L R", "3L+5R", "4R+1L", "L+1R", "4L+1S"])
 def test_other_strings_are_refused_by_name(value):
-    with pytest.raises(UserError, match=r"model\.decoder_layers is "):
+    with user_error(r"model\.decoder_layers is "):
         expand("decoder_layers", value, "L")
 
 

@@ -9,11 +9,11 @@ from one_layer import tickets
 from one_layer.layers.quantization import PRECISIONS, Precisions, is_matrix, quantized, rounded
 from one_layer.models import initialize
 from one_layer.models.accounting import ticket_bytes
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.model import prepared
 from one_layer.tickets.precision import dequantize, quantize
 from one_layer.training.step import train_step
+from tests import user_error
 from tests.tiny_tickets import CASES, TINY, flat, same_numbers, ticket_of, trained
 from tests.training.test_step import CONFIG, DESCENT, SMOOTHING, batch, close
 
@@ -84,9 +84,9 @@ def test_an_update_has_the_gradient_at_the_rounded_values_and_moves_the_others()
 
 def test_another_precision_than_that_of_the_training_is_refused(tmp_path):
     ticket = ticket_of(TINY.replace(**CASES["dense"], trained_precision="int8"))
-    with pytest.raises(UserError, match=r"the precision float32 does not fit .* model.trained_precision=int8"):
+    with user_error(r"the precision float32 does not fit .* model.trained_precision=int8"):
         tickets.save(tmp_path / "t", ticket, "float32")
     assert not (tmp_path / "t").exists()
     assert tickets.save(tmp_path / "t", ticket, "int8") == tickets.save(tmp_path / "t", ticket)
-    with pytest.raises(UserError, match=r"model.trained_precision is 'int2'; known are float32, bfloat16, int8, int4"):
+    with user_error(r"model.trained_precision is 'int2'; known are float32, bfloat16, int8, int4"):
         TINY.replace(trained_precision="int2")

@@ -9,7 +9,7 @@ from configs.common import SIZES
 from one_layer.models import ModelConfig, initialize
 from one_layer.models.accounting import account
 from one_layer.models.by_role import pack
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.models.test_weights import OPTIONS, TINY
 from tests.numpy_transformer import mask_of
 
@@ -91,9 +91,7 @@ def test_counts_are_those_of_the_real_arrays(changes):
 
 
 def test_the_masks_of_a_threshold_cannot_be_counted_without_scores():
-    with pytest.raises(
-        UserError, match=r"model\.selection is 'threshold', so only the scores tell how much the masks keep"
-    ):
+    with user_error(r"model\.selection is 'threshold', so only the scores tell how much the masks keep"):
         account(TINY.replace(selection="threshold"))
 
 

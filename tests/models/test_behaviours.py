@@ -179,7 +179,7 @@ def test_tables_from_elsewhere_are_nobody_s_to_train_and_are_missed_where_they_a
     paths = set(flatten_dict(variables))
     assert ("frozen", "source_embedding", "kernel") in paths
     assert not [path for path in paths if path[0] != "frozen" and path[1].endswith("embedding")]
-    assert np.isnan(build(TINY.replace(embedding="frozen")).apply(variables, SOURCE, TARGET)).all()
+    assert np.isnan(jit(build(TINY.replace(embedding="frozen")).apply)(variables, SOURCE, TARGET)).all()
 
 
 def test_the_reference_shares_the_scales_of_affine_norms_but_not_their_shifts():

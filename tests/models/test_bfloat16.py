@@ -1,6 +1,8 @@
 """Which types a bfloat16 model computes in: read from its programs, without running them."""
 
+from functools import cache
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -53,14 +55,16 @@ def products_in_other_types(program: Any) -> list[str]:
     ]
 
 
-def training(chosen: ModelConfig, micro_batches: int = 2) -> tuple[Any, Any]:
-    """The program of an update, and what it returns."""
+@cache
+def training(chosen: ModelConfig, micro_batches: int = 11, platform: str = "gpu") -> tuple[Any, Any]:
+    """The program of an update on a platform, and what it returns."""
     adam, variables = optimizer(OptimConfig()), jax.eval_shape(lambda: initialize(chosen, 0))
     params = variables.pop("params")
     batch = dict.fromkeys(("source", "target_in", "target"), np.stack([tokens()] * micro_batches))
     step = train_step(TASKS["translation"], chosen, adam, 0.1, 0)
     state = params, jax.eval_shape(adam.init, params), variables
-    return jax.make_jaxpr(step, return_shape=True)(*state, batch, 3, pace(OptimConfig(), 1))
+    with mock.patch.object(jax, "default_backend", return_value=platform):
+        return jax.make_jaxpr(step, return_shape=True)(*state, batch, 3, pace(OptimConfig(), 1))
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +96,7 @@ def test_what_a_softmax_reads_is_float32(chosen):
 
 def test_gradients_and_optimiser_state_are_float32(chosen):
     """The state has integer counters. The sum over micro-batches is what the scan over them carries."""
-    program, (params, moments, sums) = training(chosen, micro_batches=11)
+    program, (params, moments, sums) = training(chosen)
     leaves = jax.tree.leaves((params, moments, sums))
     assert {leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)} == {FLOAT32}
     scans = [each for each, _ in equations(program.jaxpr) if each.primitive.name == "scan"]
@@ -104,9 +108,8 @@ def test_gradients_and_optimiser_state_are_float32(chosen):
 
 
 @pytest.mark.parametrize(("platform", "rounds"), [("cpu", False), ("gpu", True)])
-def test_on_a_cpu_no_gradient_of_a_matrix_is_rounded_to_bfloat16(monkeypatch, platform, rounds):
-    monkeypatch.setattr(jax, "default_backend", lambda: platform)
-    found = [each for each, _ in equations(training(config(weights="dense"), micro_batches=1)[0].jaxpr)]
+def test_on_a_cpu_no_gradient_of_a_matrix_is_rounded_to_bfloat16(platform, rounds):
+    found = [each for each, _ in equations(training(config(weights="dense"), 1, platform)[0].jaxpr)]
     of_matrices = {
         each.outvars[0]
         for each in found

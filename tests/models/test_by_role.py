@@ -6,10 +6,9 @@ import pytest
 from one_layer.layers.trees import flatten_dict
 from one_layer.models import ModelConfig, by_role, recipes
 from one_layer.supermask import kept_count
-from one_layer.system.errors import UserError
 from one_layer.tasks.model import prepared
 from one_layer.tickets import variables as of_ticket
-from tests import mostly_slow
+from tests import mostly_slow, user_error
 from tests.tiny_tickets import CASES, QUICK, TINY, ticket_of, trained
 
 RESERVOIRS = {
@@ -85,14 +84,14 @@ def test_the_masks_that_are_given_are_those_that_are_there():
     ],
 )  # fmt: skip
 def test_what_is_no_mask_of_the_model_is_refused(role, mask, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         by_role.with_masks(TINY, trained(TINY), {role: mask})
 
 
 def test_a_model_without_masks_takes_none():
     config = TINY.replace(**CASES["dense"])
     assert not by_role.masks(config, trained(config))
-    with pytest.raises(UserError, match="has the role 'encoder/ffn/in'; this model has no masks"):
+    with user_error("has the role 'encoder/ffn/in'; this model has no masks"):
         by_role.with_masks(config, trained(config), {"encoder/ffn/in": np.ones((2, 6, 12))})
 
 

@@ -11,8 +11,7 @@ from configs.common import SIZES
 from one_layer.models import ModelConfig, build
 from one_layer.models.families import FAMILIES
 from one_layer.models.networks import NETWORKS
-from one_layer.system.errors import UserError
-from tests import mostly_slow
+from tests import mostly_slow, user_error
 
 CLASSIFIER, MASKED_LM = {"decoder_layers": 0}, {"decoder_layers": 0, "family": "masked_lm"}
 DECODER, MODERN = {"encoder_layers": 0, "family": "decoder"}, {"block": "modern", "norm_position": "pre"}
@@ -88,7 +87,7 @@ PUBLISHED = {"small": 6.58, "deep": 6.58, "wide": 18.4}
     ids=str,
 )
 def test_what_no_model_has_is_refused_by_name(changes, named):
-    with pytest.raises(UserError, match=named):
+    with user_error(named):
         ModelConfig(**{"source_vocab": 11, "target_vocab": 13, **changes})
 
 
@@ -116,7 +115,7 @@ def test_a_copy_keeps_what_was_given_and_follows_in_the_rest():
     """Also where the value that was given equals the default."""
     assert ModelConfig(11, 13, norm="plain").replace(weights="dense").norm == "plain"
     assert ModelConfig(11, 13).replace(weights="dense") == ModelConfig(11, 13, weights="dense")
-    with pytest.raises(UserError, match=r"model\.embedding is 'masked' in a dense model"):
+    with user_error(r"model\.embedding is 'masked' in a dense model"):
         ModelConfig(11, 13, embedding="masked").replace(weights="dense")
 
 

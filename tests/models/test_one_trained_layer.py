@@ -11,8 +11,8 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from one_layer.layers.materializing import materialize
 from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
-from one_layer.system.errors import UserError
 from one_layer.tasks.losses import label_smoothed_nll
+from tests import user_error
 from tests.compiling import jit
 from tests.models.test_translation import SOURCE, token_by_token
 
@@ -51,6 +51,7 @@ def test_it_computes_what_l_layers_with_these_matrices_do():
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_multiplied_out_once_it_is_the_same_and_so_is_token_by_token():
     variables = {"params": made(), "random": {}}
     applied = materialize(variables, SHARED.supermask)
@@ -82,5 +83,5 @@ def test_a_file_has_its_matrices_once():
 
 @pytest.mark.parametrize("key", [{"gains": "columns"}, {"adapter_rank": 2}])
 def test_layers_with_matrices_of_their_own_have_nothing_beside_them(key):
-    with pytest.raises(UserError, match=r"leave model.* out, or give model.sharing=weights"):
+    with user_error(r"leave model.* out, or give model.sharing=weights"):
         APART.replace(**key)

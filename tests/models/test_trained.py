@@ -15,10 +15,10 @@ from one_layer.models import ModelConfig, build, initialize
 from one_layer.models.accounting import account
 from one_layer.models.flops import update_flops
 from one_layer.models.trained import TrainedParts
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.training.optimizer import OptimConfig, optimizer, pace
 from one_layer.training.step import train_step
+from tests import user_error
 from tests.models.test_layer_strings import products
 from tests.models.test_translation import SOURCE, TARGET
 from tests.training.test_step import batch
@@ -91,7 +91,7 @@ def test_names_select_parts():
     ],
 )
 def test_a_name_without_a_part_is_refused(changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         trained(**changes)
 
 

@@ -159,13 +159,8 @@ def changed(content: bytes, dice: random.Random) -> bytes:
 
 # Where the text came from, and how the model was trained: a page computes with neither.
 UNREAD = (
-    "data.key",
-    "data.A",
-    "data.seed",
-    "data.toy_train",
-    "data.source_language",
-    "training.optim",
-    "training.train",
+    *("data.key", "data.A", "data.seed", "data.toy_train", "data.source_language"),
+    *("training.optim", "training.train"),
 )
 
 

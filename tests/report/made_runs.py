@@ -79,6 +79,13 @@ def write_run(folder: Path, changes: dict[str, Any], score: float, **more: Any) 
     return folder
 
 
+def write_scored(folder: Path, models: Iterable[tuple[dict[str, Any], float]]) -> list[Point]:
+    """Writes a run of each model with its score, in a folder that this score names. Returns: their points."""
+    for changes, score in models:
+        write_run(folder / str(score), changes, score)
+    return found(folder)
+
+
 def write_seeds(folder: Path, changes: dict[str, Any], score: float, **more: Any) -> list[Path]:
     """Writes runs of two seeds, which a verdict needs, with this score."""
     folders = {seed: folder.with_name(f"{folder.name},seed={seed}") for seed in (1, 2)}
@@ -119,11 +126,8 @@ def write_figures(root: Path) -> Path:
             for seed in (1, 2, 3):
                 own = {**changes, "model.keep": keep, "seed": seed}
                 run = f"{name},keep={keep},seed={seed}"
-                planned[run] = {
-                    "config": config(own),
-                    "varied": own,
-                    "words": ["--config=configs/toy.py", f"--workdir={run}"],
-                }
+                words = ["--config=configs/toy.py", f"--workdir={run}"]
+                planned[run] = {"config": config(own), "varied": own, "words": words}
                 if (name, keep) != ("xavier", 0.7) and (name, keep, seed) != ("wide", 0.3, 2):
                     write_run(root / run, own, score(best, keep, seed))
     for seed in (1, 2, 3):

@@ -51,12 +51,8 @@ def test_other_shares_of_masked_tokens_are_other_benches(tmp_path):
 
 
 def test_benches_of_one_test_set_and_measure_have_titles_of_their_own(tmp_path):
-    signature = "tok:13a|case:lc"
-    for name, content, more in (
-        ("a", "cccc3333", {}),
-        ("b", "dddd4444", {}),
-        ("c", "dddd4444", {"signature": signature}),
-    ):
+    other = {"signature": "tok:13a|case:lc"}
+    for name, content, more in (("a", "cccc3333", {}), ("b", "dddd4444", {}), ("c", "dddd4444", other)):
         scores = {"test": {"bleu_tokenized": 30.0, **more}}
         write_run(tmp_path / name, {}, 0.0, data={"test": content}, test=scores)
     titles = [point.bench.title for point in found(tmp_path)]

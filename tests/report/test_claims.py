@@ -7,7 +7,7 @@ from one_layer.report.figures import comparisons, draw
 from one_layer.report.points import points
 from one_layer.report.reading import read_runs
 from one_layer.report.tables import all_points, examples, table_1
-from tests.report.made_runs import KEEPS, found, write_run, write_seeds
+from tests.report.made_runs import KEEPS, found, write_run, write_scored, write_seeds
 
 PRETRAINED = {"model.embedding_path": "runs/dense", "model.embedding_source": "run"}
 
@@ -20,12 +20,10 @@ def judged(folder):
 def test_the_papers_numbers_stand_beside_ours(runs):
     every = points(read_runs(str(runs)))
     rows = {row[0].split(" (")[0]: row for row in table_1({every[0].bench: every}).rows}
-    assert rows["fully weighted"][1] == "34.66 ± 0.11" and rows["fully weighted"][-1].startswith(
-        "97.20 ± 0.10 (3 runs): dense 128"
-    )
-    assert rows["one random layer, pre-trained embeddings"][-1].startswith(
-        "93.00 ± 0.40 (3 runs): masks 128 pre-trained embeddings"
-    )
+    theirs, *_, ours = rows["fully weighted"][1:]
+    assert theirs == "34.66 ± 0.11" and ours.startswith("97.20 ± 0.10 (3 runs): dense 128")
+    ours = rows["one random layer, pre-trained embeddings"][-1]
+    assert ours.startswith("93.00 ± 0.40 (3 runs): masks 128 pre-trained embeddings")
     assert rows["the same, twice as deep"][-1] == "missing"
     assert "90.00" in rows["one random layer, random embeddings"][-1]
 
@@ -38,16 +36,9 @@ def test_layer_strings_and_numbers_of_layers_are_compared_by_depth(tmp_path):
         ({**PRETRAINED, "model.d_model": 256, "model.decoder_layers": "2S+0R"}, 40.0),
         ({**PRETRAINED, "model.encoder_layers": "SSSS", "model.decoder_layers": "SSSS"}, 50.0),
     ]
-    for changes, value in models:
-        write_run(tmp_path / str(value), changes, value)
-    every = found(tmp_path)
-    assert [row[-1].split()[0] for row in table_1({every[0].bench: every}).rows] == [
-        "20.00",
-        "10.00",
-        "30.00",
-        "40.00",
-        "50.00",
-    ]
+    every = write_scored(tmp_path, models)
+    scores = [row[-1].split()[0] for row in table_1({every[0].bench: every}).rows]
+    assert scores == ["20.00", "10.00", "30.00", "40.00", "50.00"]
 
 
 def test_claims_follow_the_points(runs, tmp_path):
@@ -56,9 +47,8 @@ def test_claims_follow_the_points(runs, tmp_path):
     assert verdicts["masks are best around keep 0.5, worst near 0 and 1"] == "holds"
     for keep, one, other in ((0.1, 20.0, 30.0), (0.5, 35.0, 30.0), (0.9, 50.0, 30.0)):
         write_seeds(tmp_path / f"a{keep}", {"model.keep": keep}, one)
-        write_seeds(
-            tmp_path / f"b{keep}", {"model.keep": keep, "model.weights": "multi_layer", "model.sharing": "none"}, other
-        )
+        many = {"model.keep": keep, "model.weights": "multi_layer", "model.sharing": "none"}
+        write_seeds(tmp_path / f"b{keep}", many, other)
     _, best, equal = claims.judged(found(tmp_path))
     assert equal.text == "one layer about equals L layers: masks and masks on L layers"
     assert equal.verdict.value == "does not hold" and equal.seen.endswith("not at keep 0.1, 0.5, 0.9")
@@ -103,9 +93,8 @@ def test_each_task_is_judged_by_what_paper_a_says_of_it(tmp_path, task, measure,
     for rate, best in ((0.1, 0.5), (0.2, 0.7)):
         for keep in KEEPS:
             values = {"test": {measure: (100 if measure.startswith("bleu") else 1) * (0.9 - abs(keep - best))}}
-            write_seeds(
-                tmp_path / f"{best},{keep}", {"task": task, "model.keep": keep, "optim.lr": rate}, 0.0, test=values
-            )
+            changes = {"task": task, "model.keep": keep, "optim.lr": rate}
+            write_seeds(tmp_path / f"{best},{keep}", changes, 0.0, test=values)
     assert [verdict for _, verdict in judged(tmp_path)] == verdicts
 
 
@@ -138,9 +127,7 @@ def test_controls_and_trained_embeddings_are_in_no_row_of_table_1(tmp_path):
         ({**PRETRAINED, "model.embedding": "trained"}, 40.0),
         ({**PRETRAINED, "model.embedding": "frozen"}, 50.0),
     ]
-    for changes, value in models:
-        write_run(tmp_path / str(value), changes, value)
-    every = found(tmp_path)
+    every = write_scored(tmp_path, models)
     ours = " ".join(row[-1] for row in table_1({every[0].bench: every}).rows)
     assert [value for _, value in models if f"{value:.2f} (1 run)" in ours] == [10.0, 11.0, 50.0]
 
@@ -160,9 +147,7 @@ def test_hybrids_and_models_with_reservoirs_are_what_they_are_called(tmp_path):
         (dense | {"model.encoder_layers": "LRR"}, "trained layers with reservoirs", 91.0),
         (dense | {"model.encoder_layers": "LL"}, "fully weighted", 40.0),
     ]
-    for changes, _, value in models:
-        write_run(tmp_path / str(value), changes, value)
-    every = found(tmp_path)
+    every = write_scored(tmp_path, ((changes, value) for changes, _, value in models))
     table = all_points(every[0].bench, every)
     assert {point.mean: naming.weights(point.config) for point in every} == {v: name for _, name, v in models}
     assert {row[1]: row[4] for row in table.rows}["90.00"] == "180.0 %"  # of the fully weighted model's 50
@@ -220,11 +205,8 @@ def test_of_several_models_with_one_name_each_is_judged(tmp_path):
 def test_depth_is_judged_at_keep_0_5_alone(tmp_path, lead, verdict):
     for keep, more in ((0.3, 5.0), (0.5, lead), (0.7, -9.0)):
         write_seeds(tmp_path / f"flat{keep}", {"model.keep": keep}, 30.0)
-        write_seeds(
-            tmp_path / f"deep{keep}",
-            {"model.keep": keep, "model.encoder_layers": 4, "model.decoder_layers": 4},
-            30.0 + more,
-        )
+        deep = {"model.keep": keep, "model.encoder_layers": 4, "model.decoder_layers": 4}
+        write_seeds(tmp_path / f"deep{keep}", deep, 30.0 + more)
     assert [found for name, found in judged(tmp_path) if name.startswith("deeper")] == [verdict]
     other_way = {"model.keep": 0.5, "model.encoder_layers": 5, "model.decoder_layers": 1}  # than none of them deeper
     write_seeds(tmp_path / "other way", other_way, 99.0)

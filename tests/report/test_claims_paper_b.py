@@ -61,11 +61,8 @@ def test_paper_b_s_claims_follow_the_points(tmp_path, lead, gain, better, area, 
     """A model with reservoirs beside one without, and with backskipping beside the reservoirs. More layers are no other model."""
     dense = {"model.weights": "dense", "model.encoder_layers": "LL", "train.select": "bleu", "train.backskip": "off"}
     reservoirs = {**dense, "model.encoder_layers": "LRL", "model.reservoir": "ffn"}
-    models = {
-        "plain": (dense, 0),
-        "reservoirs": (reservoirs, 1),
-        "skipped": ({**reservoirs, "train.backskip": "identity"}, 2),
-    }
+    skipped = {**reservoirs, "train.backskip": "identity"}
+    models = {"plain": (dense, 0), "reservoirs": (reservoirs, 1), "skipped": (skipped, 2)}
     for name, (changes, times) in models.items():
         valid = {"select": "bleu", "score": 1.0, "step": 100}
         for folder in write_seeds(tmp_path / name, changes, 30.0 + times * lead, valid=valid):

@@ -59,11 +59,7 @@ def test_imported_models_and_what_is_taken_over_from_them_are_not_called_random(
     write_run(tmp_path / "1", {"model.embedding": "frozen", "train.init_from": "runs/0"}, 30.0)
     write_run(tmp_path / "2", {"model.embedding": "frozen", "optim.lr": 0.1}, 10.0)
     points = sorted(found(tmp_path), key=lambda point: point.records[0].folder)
-    assert [point.label for point in points] == [
-        "masks imported",
-        "masks fine-tuned",
-        "masks frozen random embeddings",
-    ]
+    assert [point.label for point in points] == ["masks imported", "masks fine-tuned", "masks frozen random embeddings"]
     assert ["taken over, frozen embeddings" in point.description for point in points] == [True, True, False]
 
 
@@ -73,6 +69,7 @@ def test_a_selection_of_one_s_own_is_named(tmp_path):
     assert "selection mine:TwoOfFour" in point.description
 
 
+@pytest.mark.slow
 def test_no_two_models_of_the_recorded_runs_have_one_name_and_none_has_a_folder_or_a_fingerprint():
     for file in sorted((ROOT / "results").rglob("*.jsonl.zst")):
         every = points(read_runs(f"{file}/figures" if file.name.startswith("toy") else str(file)))

@@ -193,10 +193,7 @@ def test_of_many_models_only_the_frontier_has_names(tmp_path):
     for place, score in enumerate(scores):
         weights = {"model.weights": "multi_layer"} if place % 2 else {}
         write_run(
-            tmp_path / f"{place}",
-            {"optim.lr": 1.0 + place, **weights},
-            score,
-            bytes={"ticket_file": 1000 + 20 * place},
+            tmp_path / f"{place}", {"optim.lr": 1.0 + place, **weights}, score, bytes={"ticket_file": 1000 + 20 * place}
         )
     picture = score_against_bytes(found(tmp_path), 1)
     assert "1 mark far below" in picture.caption and min(point.mean for point in picture.points) == 2.0

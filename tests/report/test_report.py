@@ -23,7 +23,7 @@ from one_layer.report.runs import unfinished
 from one_layer.report.sizes import score_against_bytes
 from one_layer.report.tables import methods
 from one_layer.system.errors import UserError
-from tests import ROOT, mostly_slow
+from tests import ROOT, mostly_slow, user_error
 from tests.report.made_runs import config, write_run
 
 
@@ -74,14 +74,8 @@ def test_the_picture_of_multi30k_shows_its_stored_runs(monkeypatch):
 
 def test_every_picture_is_there_and_linked(written):
     names = {path.stem for path in written.glob("*.svg")}
-    assert {name.rsplit("-", 1)[0] for name in names} == {
-        "figure2",
-        "figure3",
-        "figure4",
-        "figure5",
-        "bytes",
-        "convergence",
-    }
+    kinds = {name.rsplit("-", 1)[0] for name in names}
+    assert kinds == {"figure2", "figure3", "figure4", "figure5", "bytes", "convergence"}
     page = (written / "index.html").read_text()
     for name in names:
         root = ElementTree.parse(written / f"{name}.svg").getroot()
@@ -114,11 +108,11 @@ def test_the_page_shows_text_as_text_and_asks_for_nothing(written):
 
 
 def test_a_report_needs_runs_that_can_be_read(tmp_path):
-    with pytest.raises(UserError, match="matches no folder of a run"):
+    with user_error("matches no folder of a run"):
         writing.report(str(tmp_path / "*"), tmp_path / "out")
     write_run(tmp_path / "a", {}, 1.0)
     (tmp_path / "a" / "result.json").write_text("{")
-    with pytest.raises(UserError, match=r"result\.json cannot be read"):
+    with user_error(r"result\.json cannot be read"):
         writing.report(str(tmp_path / "*"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -230,7 +224,7 @@ def test_the_folder_of_a_run_takes_no_report_however_it_is_written(tmp_path, mon
     folder = write_run(tmp_path / "a", {}, 30.0)
     monkeypatch.chdir(tmp_path)
     for out in (Path("a"), folder, tmp_path / "." / "a"):
-        with pytest.raises(UserError, match="holds a run"):
+        with user_error("holds a run"):
             writing.report("a", out)
     assert len(list(folder.iterdir())) == 3
 

@@ -16,7 +16,7 @@ from one_layer.report.reading import read_runs
 from one_layer.runs import collection
 from one_layer.runs.collection import collect, opened
 from one_layer.system.errors import UserError
-from tests import ROOT, tiny
+from tests import tiny
 
 RUNS = ("plain", "sweep/a", "sweep/b")
 ABOUT = ("config.json", "result.json", "metrics.jsonl", "identity.json", *TEXT_FILES)
@@ -215,8 +215,3 @@ def test_what_cannot_be_collected_is_said_and_leaves_no_file(folders, tmp_path, 
     with pytest.raises(UserError, match=message):
         collect(f"{folders}/{pattern}", tmp_path / output)
     assert not [*tmp_path.iterdir()]
-
-
-def test_the_stored_results_are_collections_that_can_be_read():
-    for file in sorted((ROOT / "results").rglob(f"*{collection.SUFFIX}")):
-        assert all(record.result for record in read_runs(str(file)))

@@ -56,7 +56,8 @@ def test_every_score_is_judged_the_right_way_round(score):
 def test_every_score_of_every_task_is_among_them():
     """The names come from the tasks' own declarations and from the metrics of the runs in results/."""
     names = {*SCORES, "bits_per_byte", "bits_per_character"}
-    for run in read_runs(str(ROOT / "results" / "*.jsonl.zst")):
+    for run in read_runs(str(ROOT / "results" / "**" / "*.jsonl.zst")):
+        assert run.result, run.folder
         names |= {key.removeprefix("valid/") for line in run.metrics for key in line if key.startswith("valid/")}
     assert names == BETTER.keys()
 

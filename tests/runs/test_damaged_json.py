@@ -8,6 +8,7 @@ from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_object
 from one_layer.system.errors import UserError
+from tests import user_error
 
 DEEP, LONG = 100_000, 5_000
 DAMAGED = {
@@ -48,5 +49,5 @@ def test_it_is_one_sentence_that_names_the_file(folder, name, content):
 @pytest.mark.parametrize("name", ["vocabulary.source.txt", "vocabulary.target.txt", "preprocessing.json"])
 def test_a_missing_file_is_said_to_be_missing(folder, name):
     (folder.path / name).unlink()
-    with pytest.raises(UserError, match=rf"the folder {folder} lacks its file {name}; restore it$"):
+    with user_error(rf"the folder {folder} lacks its file {name}; restore it$"):
         folder.assets()

@@ -19,11 +19,10 @@ from one_layer.models import build
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tickets.inspection import describe as describe_ticket
 from one_layer.tickets.inspection import inspect
-from tests import tiny
+from tests import tiny, user_error
 
 pytestmark = pytest.mark.slow
 
@@ -181,7 +180,7 @@ def test_a_ticket_of_another_model_is_scored_in_a_folder_of_its_own(workdir, tmp
     run = restore_run(workdir)
     tickets.export(dataclasses.replace(run, **change(run)), tmp_path / "other")
     other, before = tickets.restore_ticket(tmp_path / "other"), tiny.contents(workdir)
-    with pytest.raises(UserError, match=rf"{workdir} holds another run than that of the ticket .* \({message}\)"):
+    with user_error(rf"{workdir} holds another run than that of the ticket .* \({message}\)"):
         evaluate(other, "test", RunFolder(workdir))
     assert tiny.contents(workdir) == before
     evaluate(other, "test", RunFolder(tmp_path / "new"))
@@ -225,10 +224,10 @@ def test_names_with_folders_make_files_in_the_folder_of_the_run(tmp_path):
 
 
 def test_splits_that_are_not_there(last):
-    with pytest.raises(UserError, match="--split='tset' is unknown; this run has valid, test"):
+    with user_error("--split='tset' is unknown; this run has valid, test"):
         evaluate(last, "tset", None)
     without = dataclasses.replace(last, data=dataclasses.replace(last.data, tests=()))
-    with pytest.raises(UserError, match=r"--split='test' is unknown; .* valid, and no test set: data\.tests is empty"):
+    with user_error(r"--split='test' is unknown; .* valid, and no test set: data\.tests is empty"):
         evaluate(without, "test", None)
 
 

@@ -7,7 +7,7 @@ import pytest
 from one_layer.runs.folder import RunFolder
 from one_layer.system.errors import UserError
 from one_layer.system.removed import IDLE
-from tests import tiny
+from tests import tiny, user_error
 
 
 def test_a_folder_is_free_then_taken(tmp_path):
@@ -36,7 +36,7 @@ def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
     assert RunFolder(tmp_path / "endless").claim(tiny.run(longer))
     cosine = {"optim.schedule": "cosine"}
     RunFolder(tmp_path / "cosine").write_config(tiny.run(cosine))
-    with pytest.raises(UserError, match=r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here") as caught:
+    with user_error(r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here") as caught:
         RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer))
     assert "optim.schedule=cosine falls to 0 at the end of its run" in str(caught.value)
     assert "To train longer, start anew in another --workdir" in str(caught.value)
@@ -51,7 +51,7 @@ def test_files_may_lie_elsewhere(tmp_path):
     RunFolder(tmp_path).write_config(tiny.run(of_run))
     moved = {"data.bpe_codes": "there/codes", "data.directory": "there", "data.translations": "there/lines"}
     assert RunFolder(tmp_path).claim(tiny.run(text | moved))
-    with pytest.raises(UserError, match=r"data.bpe_codes: 'here/codes' there, '' here"):
+    with user_error(r"data.bpe_codes: 'here/codes' there, '' here"):
         RunFolder(tmp_path).claim(tiny.run(text | {"data.translations": "here/lines"}))
 
 
@@ -62,12 +62,12 @@ def test_a_run_that_this_one_needs_may_lie_elsewhere(tmp_path, monkeypatch, key)
     monkeypatch.chdir(tmp_path)
     RunFolder("run").write_config(tiny.run({key: "sweep/dense"}))
     assert RunFolder("run").claim(tiny.run({key: str(tmp_path / "sweep" / "dense")}))
-    with pytest.raises(UserError, match=rf"{key}: 'sweep/dense' there, 'other/dense' here"):
+    with user_error(rf"{key}: 'sweep/dense' there, 'other/dense' here"):
         RunFolder("run").claim(tiny.run({key: "other/dense"}))
     (tmp_path / "sweep").rename("other")
     assert RunFolder("run").claim(tiny.run({key: "other/dense"}))
     for other in ("other/sparse", "", "other/{language}"):
-        with pytest.raises(UserError, match="another config"):
+        with user_error("another config"):
             RunFolder("run").claim(tiny.run({key: other}))
 
 
@@ -82,20 +82,20 @@ def test_how_to_score_may_change(tmp_path):
 def test_what_decides_the_validation_score_may_not_change(tmp_path, key, value):
     """For that score selects the best checkpoint."""
     RunFolder(tmp_path).write_config(tiny.run())
-    with pytest.raises(UserError, match=rf"evaluation\.{key}: .* there, {value} here"):
+    with user_error(rf"evaluation\.{key}: .* there, {value} here"):
         RunFolder(tmp_path).claim(tiny.run({f"evaluation.{key}": value}))
 
 
 def test_folders_that_cannot_be_used(tmp_path):
     (tmp_path / "old" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"holds checkpoints but no config\.json"):
+    with user_error(r"holds checkpoints but no config\.json"):
         RunFolder(tmp_path / "old").claim(tiny.run())
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="is a file; give the name of a folder"):
+    with user_error("is a file; give the name of a folder"):
         RunFolder(tmp_path / "file").claim(tiny.run())
-    with pytest.raises(UserError, match=r"file is a file; give the folder of a run, or a ticket as --ticket=.*file$"):
+    with user_error(r"file is a file; give the folder of a run, or a ticket as --ticket=.*file$"):
         RunFolder(tmp_path / "file").read_config()
-    with pytest.raises(UserError, match=r"holds no run: there is no config\.json"):
+    with user_error(r"holds no run: there is no config\.json"):
         RunFolder(tmp_path / "nowhere").read_config()
 
 
@@ -107,6 +107,11 @@ def test_what_is_written_says_what_a_preset_means(tmp_path, preset, attention, s
     assert (model["init_attention"], model["scale_by_keep"]) == (attention, scaled)
     assert None not in model.values()
     assert RunFolder(tmp_path).read_config().raw["model"] == model
+
+
+def rewritten(folder, older):
+    (folder / "config.json").write_text(json.dumps(older))
+    return RunFolder(folder)
 
 
 def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
@@ -121,12 +126,10 @@ def test_a_folder_written_before_a_key_was_there_is_the_same_run(tmp_path):
     }.items():
         for name in names:
             del older[section][name]
-    (tmp_path / "config.json").write_text(json.dumps(older))
-    assert RunFolder(tmp_path).claim(run)
+    assert rewritten(tmp_path, older).claim(run)
     older["model"]["selection"] = "score"
-    (tmp_path / "config.json").write_text(json.dumps(older))
-    with pytest.raises(UserError, match=r"model\.selection: 'score' there, 'magnitude' here"):
-        RunFolder(tmp_path).claim(run)
+    with user_error(r"model\.selection: 'score' there, 'magnitude' here"):
+        rewritten(tmp_path, older).claim(run)
 
 
 def test_a_folder_written_before_a_key_was_gone_is_the_same_run_where_the_key_did_nothing(tmp_path):
@@ -136,9 +139,7 @@ def test_a_folder_written_before_a_key_was_gone_is_the_same_run_where_the_key_di
     for name, value in IDLE.items():
         section, _, key = name.partition(".")
         older[section][key] = value
-    (tmp_path / "config.json").write_text(json.dumps(older))
-    assert RunFolder(tmp_path).claim(run)
+    assert rewritten(tmp_path, older).claim(run)
     older["model"]["coats"] = 2
-    (tmp_path / "config.json").write_text(json.dumps(older))
-    with pytest.raises(UserError, match=r"the key model\.coats is gone; version 0\.7\.0 is the last that reads it"):
-        RunFolder(tmp_path).read_config()
+    with user_error(r"the key model\.coats is gone; version 0\.7\.0 is the last that reads it"):
+        rewritten(tmp_path, older).read_config()

@@ -8,6 +8,7 @@ import pytest
 
 from one_layer.runs.frozen import with_frozen, write_frozen
 from one_layer.system.errors import UserError
+from tests import user_error
 
 VARIABLES = {"frozen": {"a": {"kernel": np.arange(12, dtype=np.float32).reshape(3, 4)}, "b": np.ones(5, np.float32)}}
 EMPTY = {"frozen": {"a": {"kernel": np.zeros((3, 4), np.float32)}, "b": np.zeros(5, np.float32)}}
@@ -47,5 +48,5 @@ def test_every_mutant_is_refused_or_the_same(tmp_path):
 def test_a_member_that_is_no_array_is_refused(tmp_path, content):
     with zipfile.ZipFile(tmp_path / "frozen.npz", "w") as file:
         file.writestr("frozen/b.npy", content)
-    with pytest.raises(UserError, match=r"frozen\.npz cannot be read"):
+    with user_error(r"frozen\.npz cannot be read"):
         with_frozen(tmp_path / "frozen.npz", EMPTY)

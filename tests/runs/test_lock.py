@@ -6,13 +6,13 @@ import fcntl
 import pytest
 
 from one_layer.runs.lock import locked
-from one_layer.system.errors import UserError
+from tests import user_error
 
 
 def test_a_second_one_is_told_who_works_there(tmp_path):
     with locked(tmp_path / "run", "trains in it"):
         second = locked(tmp_path / "run", "trains in it")
-        with pytest.raises(UserError, match=r"is in use: process \d+ on .* trains in it; wait for it, stop it"):
+        with user_error(r"is in use: process \d+ on .* trains in it; wait for it, stop it"):
             second.__enter__()
     assert not (tmp_path / "run").exists()  # it was made for the lock, and is empty
 

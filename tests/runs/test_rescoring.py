@@ -4,10 +4,9 @@ import pytest
 
 from configs import common
 from one_layer.runs.rescoring import rescored
-from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.translation.model import TranslationModel
-from tests import fuzz_tickets, tiny
+from tests import fuzz_tickets, tiny, user_error
 from tests.tiny_tickets import TINY
 
 
@@ -31,9 +30,9 @@ def test_a_finished_run_is_scored_with_another_search_on_text_that_lies_elsewher
         ("optim.lr", 3.0, "trained with 0.01"),
         ("data.directory", 3, r"data\.directory is 3; it takes a value of type str"),
     ):
-        with pytest.raises(UserError, match=message):
+        with user_error(message):
             rescored(model, other, {name: value})
-    with pytest.raises(UserError, match=r"did you mean evaluation\.beam"):
+    with user_error(r"did you mean evaluation\.beam"):
         rescored(model, {"evaluation": {"beams": 7}}, {})
 
 
@@ -54,7 +53,7 @@ def test_lines_that_were_not_held_out_in_training_are_not_scored(trained, scored
     if fits:
         assert rescored(model, run.raw, scored).data.tests == scored["data.tests"]
     else:
-        with pytest.raises(UserError, match=r"the parts that were held out are .*the model may have learned"):
+        with user_error(r"the parts that were held out are .*the model may have learned"):
             rescored(model, run.raw, scored)
 
 
@@ -64,7 +63,7 @@ def test_two_texts_do_not_have_one_name(part):
     run = tiny.run({"data.source": "text", "data.directory": "there", "data.valid": "valid", "data.tests": ("test",)})
     scored = {"data.valid": "dev", "data.tests": ("valid",)}
     assert rescored(model_of(run), run.raw, {part: scored[part]}).data.valid in ("dev", "valid")
-    with pytest.raises(UserError, match=r"data\.tests contains 'valid', but --split=valid .*data\.valid='dev'; rename"):
+    with user_error(r"data\.tests contains 'valid', but --split=valid .*data\.valid='dev'; rename"):
         rescored(model_of(run), run.raw, scored)
 
 
@@ -74,8 +73,8 @@ def test_settings_that_do_not_fit_the_text_of_a_finished_run_are_refused():
     run = tiny.run({"task": "causal_lm", "model.encoder_layers": 0, "evaluation.stride": 8, **text})
     model = model_of(run, CausalLanguageModel)
     assert rescored(model, {"evaluation": {"stride": 32}}, {}).settings.stride == 32
-    with pytest.raises(UserError, match=r"the config lacks the section 'evaluation'; start from configs/common\.py"):
+    with user_error(r"the config lacks the section 'evaluation'; start from configs/common\.py"):
         rescored(model, {"model": {}}, {})
     for config in ({"evaluation": {"stride": 64}}, common.get_config().to_dict()):
-        with pytest.raises(UserError, match=r"evaluation\.stride is \d+, but data\.block is 32.*; give at most 32"):
+        with user_error(r"evaluation\.stride is \d+, but data\.block is 32.*; give at most 32"):
             rescored(model, config, {})

@@ -14,8 +14,7 @@ from one_layer.data import loading
 from one_layer.models import build, initialize
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
-from tests import numpy_transformer, tiny
+from tests import numpy_transformer, tiny, user_error
 from tests.compiling import jit
 from tests.test_supermask import stable_sort
 from tests.trees import same_bits
@@ -127,7 +126,7 @@ def masked(weights, scores, keep):
     ],
 )
 def test_checkpoints_that_are_not_there(workdir, name, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         restore_run(workdir, name)
 
 
@@ -141,9 +140,7 @@ def test_the_last_checkpoint_stands_for_the_best_before_the_first_evaluation_and
     assert "no checkpoint has a validation score yet, so this is the last one, update 4" in caplog.messages
     caplog.clear()
     assert restore_run(tmp_path, "last").source == "last" and not caplog.messages
-    with pytest.raises(
-        UserError, match=r"'average:1', but no evaluation has saved a checkpoint in .* yet; let the run go on"
-    ):
+    with user_error(r"'average:1', but no evaluation has saved a checkpoint in .* yet; let the run go on"):
         restore_run(tmp_path, "average:1")
 
 
@@ -156,7 +153,7 @@ def test_a_mesh_that_is_not_here_is_used_only_if_it_is_asked_for(workdir, tmp_pa
     with caplog.at_level("INFO"):
         assert restore_run(tmp_path / "run").step == restore_run(workdir).step
     assert "the run's mesh is not used, because" in caplog.text
-    with pytest.raises(UserError, match="mesh"):
+    with user_error("mesh"):
         restore_run(tmp_path / "run", mesh={"data": 4})
 
 
@@ -190,7 +187,5 @@ def test_an_average_is_of_evaluations_in_a_row(corpus, saved, tmp_path):
     scores = {step: -float(step) for step in range(4, 36, 4)}  # the first is the best
     folder, steps = run_with(tmp_path, corpus, saved, scores, keep_last=2)
     assert steps == [4, 28, 32] and restore_run(folder, "average:2").step == 32
-    with pytest.raises(
-        UserError, match=r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"
-    ):
+    with user_error(r"holds 2 checkpoints of the latest consecutive evaluations; give N from 1 to 2"):
         restore_run(folder, "average:3")

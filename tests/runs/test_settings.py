@@ -13,12 +13,11 @@ from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.models.config import ModelConfig
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import OPEN, MeshConfig, OptimConfig, RunConfig, TrainConfig, resolve
-from one_layer.system.errors import UserError
 from one_layer.system.removed import REMOVED
 from one_layer.tasks import TASKS
 from one_layer.tasks.translation.settings import SearchSettings
 from one_layer.training.plan import total_updates
-from tests import tiny
+from tests import tiny, user_error
 
 RECORDS = {
     "model": ModelConfig,
@@ -84,7 +83,7 @@ def test_common_declares_nothing_else():
 def test_a_mistyped_key_is_refused_with_the_right_one(section, name):
     config = tiny.config()
     config[section][name + "_"] = config[section].pop(name)
-    with pytest.raises(UserError, match=rf"unknown key {section}\.{name}_ .* did you mean {section}\.{name}\?"):
+    with user_error(rf"unknown key {section}\.{name}_ .* did you mean {section}\.{name}\?"):
         resolve(config)
 
 
@@ -93,7 +92,7 @@ def test_a_key_that_is_gone_is_refused_whatever_its_value_with_the_last_version_
     section, _, name = key.partition(".")
     config = tiny.config()
     config[section][name] = None
-    with pytest.raises(UserError, match=rf"^the key {key} is gone; version {REMOVED[key]} is the last that reads it"):
+    with user_error(rf"^the key {key} is gone; version {REMOVED[key]} is the last that reads it"):
         resolve(config)
 
 
@@ -105,7 +104,7 @@ def test_a_value_of_another_type_is_refused(section, name):
     for value in wrong:
         if value is None and f"{section}.{name}" in OPEN:
             continue
-        with pytest.raises(UserError, match=rf"{section}\.{name} is .* takes a value of type"):
+        with user_error(rf"{section}\.{name} is .* takes a value of type"):
             resolve(changed(f"{section}.{name}", tuple(value) if isinstance(value, list) else value))
 
 
@@ -135,7 +134,7 @@ def test_a_value_of_another_type_is_refused(section, name):
     ],
 )
 def test_what_no_run_can_have_is_refused(name, value, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         resolve(changed(name, value))
 
 
@@ -143,7 +142,7 @@ def test_what_no_run_can_have_is_refused(name, value, message):
 def test_a_missing_section_is_named(section):
     config = tiny.config()
     del config[section]
-    with pytest.raises(UserError, match=f"lacks the section '{section}'"):
+    with user_error(f"lacks the section '{section}'"):
         resolve(config)
 
 
@@ -186,7 +185,7 @@ def test_keep_1_with_something_else_to_train():
     ],
 )
 def test_values_that_could_mean_nothing_are_refused(changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         tiny.run(changes)
 
 
@@ -203,7 +202,7 @@ def test_one_table_for_both_languages_needs_one_vocabulary(shared: bool) -> None
     theirs = Vocabulary((*SPECIALS, "ein", "wort3", "zwei"))
     assert run.model_for((ours, again)).target_vocab == 7
     if shared:
-        with pytest.raises(UserError, match="the id 5 is 'word3' in the vocabulary of the source and 'wort3' in that"):
+        with user_error("the id 5 is 'word3' in the vocabulary of the source and 'wort3' in that"):
             run.model_for((ours, theirs))
     else:
         assert run.model_for((ours, theirs)) == run.model_for((ours, again))
@@ -214,7 +213,7 @@ def test_a_test_set_may_be_called_by_a_number(given: Any) -> None:
     """The command line takes 2014 for a number; its folder and files have its name."""
     run = tiny.run({**ELSEWHERE, "data.tests": given})
     assert run.data.tests == tuple(map(str, given)) and run.raw["data"]["tests"] == run.data.tests
-    with pytest.raises(UserError, match=r"data.tests is \(1e\+99,\); it takes"):
+    with user_error(r"data.tests is \(1e\+99,\); it takes"):
         tiny.run({**ELSEWHERE, "data.tests": (1e99,)})
 
 

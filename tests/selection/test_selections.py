@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from one_layer import supermask
 from one_layer.supermask import SELECTIONS, Supermask
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.test_supermask import apply, quick, stable_sort
 
 
@@ -103,7 +103,7 @@ def test_scaling_is_by_the_number_kept_down_to_one_and_a_line_that_keeps_nothing
 
 
 def test_a_name_that_is_no_selection_selects_nothing():
-    with pytest.raises(UserError, match="the selection 'largest' is unknown; give one of magnitude, score, threshold"):
+    with user_error("the selection 'largest' is unknown; give one of magnitude, score, threshold"):
         Supermask(selection="largest").select(np.ones((2, 3), np.float32))
 
 

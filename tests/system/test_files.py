@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from one_layer.system.errors import UserError
 from one_layer.system.files import at_home, new_folder, remove_leftovers, replacing, write_atomically
+from tests import user_error
 
 
 def test_what_breaks_off_leaves_the_old_file_and_no_other(tmp_path):
@@ -160,5 +160,5 @@ def test_a_path_begins_in_the_home_folder_where_a_shell_would_take_it_there(opti
         assert at_home(f"{option}~root/{rest}") == f"{option}{os.path.expanduser('~root')}/{rest}"
         for other in (f"{option}x{rest}", f"{option}./~/{rest}", f"{option}~"):  # a delimiter may be ~
             assert at_home(other) == other
-        with pytest.raises(UserError, match="there is no home folder ~nobody_of_this_name"):
+        with user_error("there is no home folder ~nobody_of_this_name"):
             at_home(f"{option}~nobody_of_this_name/{rest}")

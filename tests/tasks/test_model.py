@@ -6,10 +6,9 @@ import pytest
 
 import one_layer
 from one_layer.supermask import Supermask
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.known import VERBS
-from tests import tiny
+from tests import tiny, user_error
 
 LINES = ["wen besucht sie jetzt ?", "", "sie hat einem mann die zeitung gezeigt ."]
 
@@ -38,9 +37,7 @@ def test_it_says_what_it_is(model, folder):
 
 def test_only_a_run_has_scores_and_they_give_the_masks(model):
     if model.file_bytes is not None:
-        with pytest.raises(
-            UserError, match=r"ticket\.safetensors has no scores, because .* load the folder of the run"
-        ):
+        with user_error(r"ticket\.safetensors has no scores, because .* load the folder of the run"):
             _ = model.scores
         return
     for role, scores in model.scores.items():
@@ -49,7 +46,7 @@ def test_only_a_run_has_scores_and_they_give_the_masks(model):
         )
         for layer, mask in layers:
             np.testing.assert_array_equal(Supermask(0.5)(layer), mask)
-    with pytest.raises(UserError, match="best with other masks has no scores"):
+    with user_error("best with other masks has no scores"):
         _ = model.with_masks({}).scores
 
 
@@ -84,15 +81,13 @@ def test_what_is_no_list_of_texts_is_refused_before_anything_else(monkeypatch, t
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # a user's program checks no type hints
     model = object.__new__(TASKS[task].model)  # it has no variables to compute with
     for method in {model.verb, "lines"}:
-        with pytest.raises(
-            UserError, match=rf'{message}; give a list of texts, for instance {model.verb}\(\["two dogs"\]\)$'
-        ):
+        with user_error(rf'{message}; give a list of texts, for instance {model.verb}\(\["two dogs"\]\)$'):
             getattr(model, method)(given)
 
 
 def test_half_of_a_surrogate_pair_is_no_character():
     model = object.__new__(TASKS["translation"].model)
-    with pytest.raises(UserError, match=r"text 2 of the list has half of a surrogate pair, '\\ud800'"):
+    with user_error(r"text 2 of the list has half of a surrogate pair, '\\ud800'"):
         model.given(["\U0001f600", "a \ud800"])
 
 
@@ -100,7 +95,7 @@ def test_half_of_a_surrogate_pair_is_no_character():
 def test_a_model_says_what_it_does_where_it_is_asked_for_what_others_do(task):
     model = object.__new__(TASKS[task].model)
     for verb in set(VERBS) - {model.verb}:
-        with pytest.raises(UserError, match=rf"^this is a {task} model, which does not {verb}; call {model.verb}\("):
+        with user_error(rf"^this is a {task} model, which does not {verb}; call {model.verb}\("):
             getattr(model, verb)
         assert not hasattr(model, verb)
     with pytest.raises(AttributeError, match="has no attribute 'translat'"):
@@ -110,7 +105,7 @@ def test_a_model_says_what_it_does_where_it_is_asked_for_what_others_do(task):
 def test_masks_are_given_by_role(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     model = object.__new__(TASKS["translation"].model)
-    with pytest.raises(UserError, match=r"^\[1\] gives no masks by role; give them as a dict"):
+    with user_error(r"^\[1\] gives no masks by role; give them as a dict"):
         model.with_masks([1])
 
 

@@ -35,7 +35,7 @@ from one_layer.tasks.model import TrainedModel, prepared
 from one_layer.tasks.protocol import Task
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
-from tests import tiny
+from tests import tiny, user_error
 from tests.tasks.conftest import assert_ticket_is_checkpoint
 
 LETTERS = "abcd"
@@ -199,9 +199,9 @@ def test_its_ticket_is_its_checkpoint(folder, tmp_path):
 
 
 def test_other_tasks_keys_and_verbs_are_refused(folder):
-    with pytest.raises(UserError, match="this is a reversal model, which does not translate; give --mode=reverse"):
+    with user_error("this is a reversal model, which does not translate; give --mode=reverse"):
         restore_run(folder).check_verb("translate")
-    with pytest.raises(UserError, match=r"model\.decoder_layers is 1; words are reversed without a decoder"):
+    with user_error(r"model\.decoder_layers is 1; words are reversed without a decoder"):
         resolve(tiny.config(CHANGES | {"model.decoder_layers": 1}))
-    with pytest.raises(UserError, match=r"train\.select is 'bleu', but the validation set is measured by nll"):
+    with user_error(r"train\.select is 'bleu', but the validation set is measured by nll"):
         resolve(tiny.config(CHANGES | {"train.select": "bleu"}))

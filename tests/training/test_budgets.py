@@ -22,7 +22,7 @@ from one_layer.training.file_budget import file_bytes, with_width
 from one_layer.training.time_budget import Speed, _speed, updates_for
 from one_layer.training.train import train
 from one_layer.training.trainer import Trainer
-from tests import tiny, tiny_runs
+from tests import tiny, tiny_runs, user_error
 from tests.tiny_tickets import trained
 
 seconds = st.floats(1e-4, 100)
@@ -76,10 +76,11 @@ def test_processes_choose_together_also_where_one_has_no_time(monkeypatch: pytes
     """The other one is so slow that it has time for 7 updates."""
     run, speed = tiny.run({"train.minutes": 5.0}), Speed(1.0, 0.0, 0.0)
     monkeypatch.setattr(time_budget.processes, "greatest", lambda value: max(value, -7))
-    with pytest.raises(UserError, match=r"train\.minutes=5 is too short"):
+    with user_error(r"train\.minutes=5 is too short"):
         updates_for(run, speed, 0.0, 300.0, 100)
 
 
+@pytest.mark.slow
 def test_a_run_of_minutes_is_the_run_of_its_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_budget, "_speed", lambda *_: Speed(2.0, 0.0, 0.0))
     limited = tiny.run({"train.minutes": 1.0})
@@ -150,6 +151,7 @@ def test_the_file_fits_and_a_wider_one_would_not(weights: str, trained_corpus: C
     assert file_bytes(run, trained_corpus) <= budget < file_bytes(wider, trained_corpus)
 
 
+@pytest.mark.slow
 def test_the_width_is_written_down_and_the_file_of_the_run_fits(tmp_path: Path) -> None:
     run = tiny.run({"train.bytes": 14_000, "data.tests": ()})
     result = train(run, tmp_path / "run", [])
@@ -172,7 +174,7 @@ def test_the_width_is_written_down_and_the_file_of_the_run_fits(tmp_path: Path) 
 def test_a_budget_that_allows_no_run_is_refused_and_leaves_nothing(
     tmp_path: Path, changes: dict[str, float], words: str
 ) -> None:
-    with pytest.raises(UserError, match=words):
+    with user_error(words):
         train(tiny.run(changes), tmp_path / "run", [])
     assert not (tmp_path / "run" / "config.json").exists()
 

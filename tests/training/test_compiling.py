@@ -84,7 +84,8 @@ def test_every_program_is_compiled_once_and_beside_the_updates(compiled, restore
 POLICY = {"model.encoder_layers": "LRL", "model.reservoir": "ffn", "model.weights": "dense", "train.backskip": "policy"}
 
 
-@pytest.mark.parametrize("changes", [{}, pytest.param(POLICY, marks=pytest.mark.slow)], ids=["masks", "policy"])
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{}, POLICY], ids=["masks", "policy"])
 def test_a_run_finds_the_updates_that_the_measurement_of_its_speed_has_compiled(compiled, changes, tmp_path, caplog):
     """And a run of another pace finds those of the first one. A policy has two programs, of which the measurement meets one."""
     trainer.train_step.cache_clear()

@@ -23,7 +23,7 @@ from one_layer.training.beginning import opened
 from one_layer.training.distilling import lessons_of
 from one_layer.training.teacher import check_keys, teacher_of
 from one_layer.training.train import train
-from tests import mostly_slow, tiny, tiny_runs
+from tests import mostly_slow, tiny, tiny_runs, user_error
 
 
 def student(teacher: Path, changes: dict | None = None) -> RunConfig:
@@ -88,7 +88,7 @@ def test_an_interrupted_teacher_goes_on_where_it_stopped(tiny_run, tmp_path, mon
     assert len(given) <= batches - 2, "the first two batches were there"
 
     resumed.write_bytes(b"")
-    with pytest.raises(UserError, match=r"probabilities has 0 bytes, but .* take .*; delete it"):
+    with user_error(r"probabilities has 0 bytes, but .* take .*; delete it"):
         lessons_of(run, corpus, folder, model)
 
 
@@ -105,7 +105,7 @@ def test_a_resumed_student_equals_an_uninterrupted_one(tiny_run, tmp_path):
     assert len(same) == 3 and [resumed.get(name) for name in same] == [whole[name] for name in same]
     assert one_layer.load(tmp_path / "whole").assets.vocabularies == one_layer.load(tiny_run).assets.vocabularies
     alone = {"data.teacher": "", "train.distil": 0.0}
-    with pytest.raises(UserError, match=r"data\.teacher: .* there, '' here.*train\.distil: 0\.5 there, 0\.0 here"):
+    with user_error(r"data\.teacher: .* there, '' here.*train\.distil: 0\.5 there, 0\.0 here"):
         train(student(tiny_run, {**translations, **alone}), tmp_path / "whole", [])
 
 
@@ -162,9 +162,7 @@ def test_what_does_not_fit_is_refused_in_a_sentence(tiny_run, tmp_path, changes,
 def test_a_teacher_of_other_merges_is_refused(tiny_run, tmp_path):
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\ne n</w>\n")
-    with pytest.raises(
-        UserError, match=r"the same pieces, and data\.bpe_codes=.*codes are not the merges of data\.teacher"
-    ):
+    with user_error(r"the same pieces, and data\.bpe_codes=.*codes are not the merges of data\.teacher"):
         teacher_of(student(tiny_run, {"data.bpe_codes": str(codes)}), RunFolder(tmp_path))
 
 
@@ -173,9 +171,7 @@ def test_a_teacher_of_other_pieces_than_those_of_init_from_is_refused(tiny_run, 
     run, model = student(tiny_run), one_layer.load(tiny_run)
     corpus = run.task.corpus(run.data, model.assets)
     other = replace(corpus.source_vocabulary, tokens=(*corpus.source_vocabulary.tokens, "more"), counts=())
-    with pytest.raises(
-        UserError, match=r"the same pieces and labels, and data\.teacher=.* has others .*train\.init_from"
-    ):
+    with user_error(r"the same pieces and labels, and data\.teacher=.* has others .*train\.init_from"):
         lessons_of(run, replace(corpus, source_vocabulary=other), RunFolder(tmp_path), model)
 
 
@@ -184,18 +180,18 @@ def test_keys_of_raw_text_do_not_matter_where_the_text_has_its_pieces_already(ti
     model = replace(model, data=replace(model.data, prepared=True))
     monkeypatch.setattr(one_layer, "load", lambda _: model)
     assert teacher_of(student(tiny_run, {"data.prepared": True, "data.lowercase": True}), RunFolder(tmp_path)) is model
-    with pytest.raises(UserError, match=r"data\.lowercase is True"):
+    with user_error(r"data\.lowercase is True"):
         teacher_of(student(tiny_run, {"data.lowercase": True}), RunFolder(tmp_path))
 
 
 def test_a_teacher_of_another_task_is_refused(tiny_run, tmp_path):
     labels = {"task": "classification", "model.decoder_layers": 0, "data.source": "labelled", "data.labels": "sst2"}
     run = student(tiny_run, {**labels, "data.teacher_mix": "translations", "data.directory": str(tmp_path)})
-    with pytest.raises(UserError, match=r"data\.teacher=.* is a translation model; give a classification model"):
+    with user_error(r"data\.teacher=.* is a translation model; give a classification model"):
         teacher_of(run, RunFolder(tmp_path))
-    with pytest.raises(UserError, match=r"no effect with task=classification and train\.distil=0"):
+    with user_error(r"no effect with task=classification and train\.distil=0"):
         check_keys(with_values(run, {"train.distil": 0.0}))
-    with pytest.raises(UserError, match=r"data\.teacher_mix=both is for translations, and task is classification"):
+    with user_error(r"data\.teacher_mix=both is for translations, and task is classification"):
         check_keys(with_values(run, {"data.teacher_mix": "both"}))
 
 
@@ -203,8 +199,5 @@ def test_another_teacher_than_at_the_start_is_refused(tiny_run, tmp_path, monkey
     with opened(student(tiny_run), tmp_path) as ready:
         assert ready.folder.began()["teacher"] == ready.lessons.key
     monkeypatch.setattr(distilling, "digest", lambda tree: "of other arrays")
-    with (
-        pytest.raises(UserError, match=r"data\.teacher=.* is not the model that this run began with"),
-        opened(student(tiny_run), tmp_path),
-    ):
+    with user_error(r"data\.teacher=.* is not the model that this run began with"), opened(student(tiny_run), tmp_path):
         pass

@@ -13,14 +13,13 @@ from one_layer import tickets
 from one_layer.data.sources.toy import grammar
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
-from one_layer.system.errors import UserError
 from one_layer.training import fine_tuning
 from one_layer.training import trainer as training
 from one_layer.training.fine_tuning import source_of, start
 from one_layer.training.interruption import Interrupted
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
-from tests import tiny, tiny_runs
+from tests import tiny, tiny_runs, user_error
 from tests.training.test_train import disturbed, lines
 
 pytestmark = pytest.mark.slow
@@ -72,9 +71,7 @@ def test_a_classifier_takes_over_encoder_and_embeddings(tiny_run, text):
 
 
 def test_layers_that_do_not_fit_are_refused_and_the_log_says_other_settings(tiny_run):
-    with pytest.raises(
-        UserError, match=r"would be left behind by train\.init_from: model\.encoder_layers is 2 and 1 there; give"
-    ):
+    with user_error(r"would be left behind by train\.init_from: model\.encoder_layers is 2 and 1 there; give"):
         begun(tuned(tiny_run, {"model.encoder_layers": 2}))
     free = {"model.selection": "score", "model.dropout": 0.3}
     _, _, found = begun(tuned(tiny_run, free))
@@ -129,16 +126,12 @@ def test_scores_are_refused_over_tables_if_they_belong_to_random_ones_or_the_oth
         (tuned(over_tables / "run"), "''", "'.*first'"),
         (tuned(tiny_run, tables(over_tables / "first")), "'.*first'", "''"),
     ):
-        with pytest.raises(
-            UserError, match=rf"source_embedding are others .*model\.embedding_path is {here} and {there} there"
-        ):
+        with user_error(rf"source_embedding are others .*model\.embedding_path is {here} and {there} there"):
             source_of(run)
 
 
 def test_scores_are_refused_over_other_tables_before_anything_is_written(over_tables, tmp_path):
-    with pytest.raises(
-        UserError, match=r"_embedding of model\.embedding_path=.*second is not the one in .*that of .*first;"
-    ):
+    with user_error(r"_embedding of model\.embedding_path=.*second is not the one in .*that of .*first;"):
         train(tuned(over_tables / "run", tables(over_tables / "second")), tmp_path / "new", [])
     assert not RunFolder(tmp_path / "new").holds_run
 
@@ -146,7 +139,7 @@ def test_scores_are_refused_over_other_tables_before_anything_is_written(over_ta
 def test_norms_whose_arrays_have_one_name_are_of_one_kind(tiny_run):
     model = source_of(tuned(tiny_run))
     affine = dataclasses.replace(model, config=model.config.replace(norm="affine"))
-    with pytest.raises(UserError, match=r"model\.norm is 'rms', but it is 'affine' there"):
+    with user_error(r"model\.norm is 'rms', but it is 'affine' there"):
         fine_tuning._check_keys(tuned(tiny_run, {"model.norm": "rms"}), affine)
     fine_tuning._check_keys(tuned(tiny_run, {"model.norm": "rms"}), model)  # plain norms have no arrays
 
@@ -156,7 +149,7 @@ def test_reservoirs_must_be_of_one_kind_only_if_both_models_have_them(tiny_run):
     mixed = tuned(tiny_run, {"model.encoder_layers": "SR", "model.reservoir": "ffn"})
     fine_tuning._check_keys(mixed, model)  # `model.reservoir` of the other run says nothing: it has no reservoir
     reservoirs = dataclasses.replace(model, config=model.config.replace(encoder_layers="SR"))
-    with pytest.raises(UserError, match=r"model\.reservoir is 'ffn', but it is 'transformer' there"):
+    with user_error(r"model\.reservoir is 'ffn', but it is 'transformer' there"):
         fine_tuning._check_keys(mixed, reservoirs)
 
 
@@ -190,13 +183,13 @@ def test_reservoirs_must_be_of_one_kind_only_if_both_models_have_them(tiny_run):
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(tiny_run, changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         begun(tuned(tiny_run, changes))
 
 
 def test_a_classifier_of_another_language_is_refused(tiny_run, text):
     message = r"data\.source_language is 'en', but the encoder of train\.init_from reads 'de'; give a run"
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         begun(classifier(tiny_run, text, {"data.source_language": "en"}))
 
 
@@ -215,10 +208,10 @@ def test_a_classifier_may_take_its_labels_from_its_training_text(tiny_run, text,
 
 
 def test_other_bad_folders_are_refused(tiny_run, tmp_path):
-    with pytest.raises(UserError, match="is a file; give the folder of a run"):
+    with user_error("is a file; give the folder of a run"):
         source_of(tuned(RunFolder(tiny_run).ticket_file))
     shutil.copytree(tiny_run, tmp_path / "copy", ignore=shutil.ignore_patterns("checkpoints"))
-    with pytest.raises(UserError, match=r"the run of train\.init_from cannot be used: "):
+    with user_error(r"the run of train\.init_from cannot be used: "):
         source_of(tuned(tmp_path / "copy"))
 
 

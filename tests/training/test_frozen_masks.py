@@ -26,14 +26,14 @@ from tests.training.test_step import batch
 
 CASES = {
     "the masks of a stack, beside trained gains and adapters": {
-        **{"weights": "one_layer", "freeze": "encoder.masks", "gains": "columns", "adapter_rank": 2},
+        **{"weights": "one_layer", "freeze": "encoder.masks", "gains": "columns", "adapter_rank": 2}
     },
     "all masks, with signs": {
         **{"weights": "one_layer", "train_only": "embeddings", "embedding": "trained"},
         **{"selection": "signed_threshold", "init_scheme": "signed_constant"},
     },
     "a masked table, and one layer of three": {
-        **{"weights": "multi_layer", "embedding": "masked", "freeze": "embeddings,encoder.2", "dtype": "bfloat16"},
+        **{"weights": "multi_layer", "embedding": "masked", "freeze": "embeddings,encoder.2", "dtype": "bfloat16"}
     },
 }
 

@@ -9,12 +9,11 @@ import pytest
 
 from one_layer.data.masking import Masking
 from one_layer.models import ModelConfig, abstract
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.training import memory
 from one_layer.training.memory import activations, check_memory, estimate
 from one_layer.training.step import train_step
-from tests import tiny
+from tests import tiny, user_error
 
 ROWS, LENGTH, TYPES = 4, 32, 2000
 TOKENS = ROWS * LENGTH
@@ -53,7 +52,7 @@ def test_an_update_takes_no_less_than_the_estimate(task, family, changes):
 
 def test_a_key_overrules_the_refusal(monkeypatch, caplog):
     monkeypatch.setattr(memory, "memory_limit", lambda devices: 1000)
-    with pytest.raises(UserError, match=r"train\.check_memory=False trains it nevertheless"):
+    with user_error(r"train\.check_memory=False trains it nevertheless"):
         check_memory(tiny.run(), tiny.run().model_config(40, 50))
     run = tiny.run({"train.check_memory": False})
     check_memory(run, run.model_config(40, 50))

@@ -6,9 +6,8 @@ import math
 import pytest
 
 from one_layer.runs.folder import RunFolder
-from one_layer.system.errors import UserError
 from one_layer.training.metrics import MetricsLog, read_metrics
-from tests import tiny
+from tests import tiny, user_error
 
 
 def written(workdir, steps, start=0):
@@ -111,6 +110,6 @@ def test_a_damaged_line_is_said_and_left(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(path.read_bytes() + line + b"\n" + json.dumps({"step": 1, "seconds": 0}).encode() + b"\n")
     before = tiny.contents(tmp_path)
-    with pytest.raises(UserError, match=r"metrics\.jsonl, line 2 is damaged"):
+    with user_error(r"metrics\.jsonl, line 2 is damaged"):
         MetricsLog(RunFolder(tmp_path), 1)
     assert tiny.contents(tmp_path) == before

@@ -11,8 +11,8 @@ import optax
 import pytest
 
 from one_layer.runs.settings import SCHEDULES, OptimConfig
-from one_layer.system.errors import UserError
 from one_layer.training.optimizer import learning_rate, optimizer, pace
+from tests import user_error
 
 CONFIG = OptimConfig(
     lr=0.1, warmup=3, warmup_init_lr=0.02, b1=0.9, b2=0.98, eps=0.05, weight_decay=0.3, clip=1.5, label_smoothing=0.0
@@ -140,5 +140,5 @@ def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
     ],
 )
 def test_values_that_no_optimiser_has_are_refused_by_name(name, value):
-    with pytest.raises(UserError, match=f"optim.{name} is {value!r}"):
+    with user_error(f"optim.{name} is {value!r}"):
         OptimConfig(**{name: value})

@@ -7,9 +7,8 @@ import pytest
 from configs import labelled, text
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.settings import OPEN, RunConfig, resolve
-from one_layer.system.errors import UserError
 from one_layer.training.plan import check_warmup, keeps_loops, planned, total_updates
-from tests import tiny
+from tests import tiny, user_error
 
 LANGUAGES = {"data.source_language": "en", "data.target_language": "fr"}
 
@@ -54,12 +53,10 @@ def test_the_line_names_the_keys_that_end_the_run() -> None:
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "linear"])
 def test_a_run_that_ends_before_its_warm_up_is_refused(schedule: str) -> None:
     changes = {"optim.warmup": 4000, "optim.schedule": schedule, "train.updates": 2580}
-    with pytest.raises(
-        UserError, match=r"optim.warmup is 4,000, but the run ends after 2,580 updates, .* for instance 129"
-    ):
+    with user_error(r"optim.warmup is 4,000, but the run ends after 2,580 updates, .* for instance 129"):
         check_warmup(tiny.run(changes), 129)
     check_warmup(tiny.run(changes | {"optim.warmup": 2580}), 129)
-    with pytest.raises(UserError, match=r"or more train\.minutes or train\.epochs$"):
+    with user_error(r"or more train\.minutes or train\.epochs$"):
         check_warmup(tiny.run(changes | {"train.minutes": 3.0}), 129)
 
 
@@ -71,7 +68,7 @@ def test_a_resumed_run_has_what_it_began_with(tmp_path) -> None:
     assert resumed == planned(run, 40)[0] != planned(run, 41)[0] == planned(a_run(), 41)[0]
     # What is in the folder counts, not a rule that gives something else.
     assert planned(folder.filled(run), 41)[0] == resumed
-    with pytest.raises(UserError, match=r"optim.lr: 0.002 there, 0.5 here"):
+    with user_error(r"optim.lr: 0.002 there, 0.5 here"):
         folder.claim(a_run(changes={"optim.lr": 0.5}))
 
 
@@ -91,5 +88,5 @@ def test_short_runs_keep_their_loops_unless_the_config_says_otherwise(unroll, sh
 
 
 def test_other_words_for_loops_are_refused():
-    with pytest.raises(UserError, match=r"train\.unroll is 'never'; give auto, yes or no"):
+    with user_error(r"train\.unroll is 'never'; give auto, yes or no"):
         a_run(changes={"train.unroll": "never"})

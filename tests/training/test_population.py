@@ -10,7 +10,6 @@ import pytest
 from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.restore import restore_run
 from one_layer.supermask import topk_mask
-from one_layer.system.errors import UserError
 from one_layer.training import population, programs, results
 from one_layer.training.beginning import opened
 from one_layer.training.course import _Course
@@ -20,7 +19,7 @@ from one_layer.training.metrics import read_metrics
 from one_layer.training.population import Entry, Member, train_together
 from one_layer.training.stacked import Stack
 from one_layer.training.train import train
-from tests import tiny
+from tests import tiny, user_error
 
 ALL = {"train.patience": 1, "optim.weight_decay": 0.01, "data.tests": ()}
 MEMBERS = {
@@ -254,7 +253,7 @@ def test_numbers_do_not_change_the_program():
 def test_runs_of_other_programs_are_named_before_anything_is_trained(tmp_path, changes):
     (name,) = changes
     pair = [Entry(str(number), tiny.run(each), tmp_path / str(number), []) for number, each in enumerate([{}, changes])]
-    with pytest.raises(UserError, match=f"because they differ in .*{name}"):
+    with user_error(f"because they differ in .*{name}"):
         train_together(pair, Interruption())
     assert not list(tmp_path.iterdir())
 
@@ -283,13 +282,13 @@ def test_seeds_share_a_program_where_all_updates_have_one_shape(tmp_path, change
 @pytest.mark.parametrize(("key", "value"), [("mesh.model", 2), ("mesh.data", 8)])
 def test_runs_on_several_devices_each_are_refused(tmp_path, key, value):
     run = tiny.run({key: value})
-    with pytest.raises(UserError, match=f"{key} is {value}, but --vmap trains all runs on one device"):
+    with user_error(f"{key} is {value}, but --vmap trains all runs on one device"):
         train_together([Entry("one", run, tmp_path / "one", [])], Interruption())
 
 
 def test_a_mesh_of_other_devices_is_refused_at_once(tmp_path, monkeypatch):
     """At their end, runs are scored on their mesh."""
     monkeypatch.setattr(jax, "devices", lambda: 2 * jax.local_devices())
-    with pytest.raises(UserError, match=r"mesh\.data=1 and mesh\.model=1 do not arrange the 2 devices"):
+    with user_error(r"mesh\.data=1 and mesh\.model=1 do not arrange the 2 devices"):
         train_together([Entry("one", tiny.run({"mesh.data": 1}), tmp_path / "one", [])], Interruption())
     assert not list(tmp_path.iterdir())

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from one_layer.system.errors import UserError
 from one_layer.training import processes
-from tests import tiny_runs
+from tests import tiny_runs, user_error
 
 UPDATES = 24
 
@@ -93,13 +92,13 @@ def test_processes_with_unlike_configs_are_refused(tmp_path):
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", ":1234", "localhost:0", "localhost:65536", "a:b"])
 def test_an_address_without_host_or_port_is_refused(address):
-    with pytest.raises(UserError, match="give HOST:PORT"):
+    with user_error("give HOST:PORT"):
         processes.join(address, 2, 0)
 
 
 @pytest.mark.parametrize(("count", "number"), [(2, 2), (2, -1), (0, 0)])
 def test_a_process_that_does_not_exist_is_refused(count, number):
-    with pytest.raises(UserError, match=f"--process={number} and --processes={count}"):
+    with user_error(f"--process={number} and --processes={count}"):
         processes.join("localhost:1234", count, number)
 
 

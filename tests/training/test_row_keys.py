@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from one_layer.system.errors import UserError
 from one_layer.training.row_keys import of_rows
+from tests import user_error
 
 KEY = jax.random.key(3)
 PARTS, ROWS, REST = 3, 2, (5, 7)
@@ -28,7 +28,7 @@ def test_the_parts_draw_what_all_rows_draw():
 
 
 def test_another_generator_is_refused():
-    with pytest.raises(UserError, match="JAX_DEFAULT_PRNG_IMPL=rbg is for one device"):
+    with user_error("JAX_DEFAULT_PRNG_IMPL=rbg is for one device"):
         of_rows(jax.random.key(3, impl="rbg"), jnp.int32(0))
 
 

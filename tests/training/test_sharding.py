@@ -10,9 +10,8 @@ import pytest
 
 from one_layer.data.batches import TrainingBatches
 from one_layer.models.sharding import Devices
-from one_layer.system.errors import UserError
 from one_layer.training.memory import _group_limits, memory_limit
-from tests import tiny, tiny_runs
+from tests import tiny, tiny_runs, user_error
 
 MESHES = ("data", "mixed")
 MASKED = [("one_layer", mesh) for mesh in MESHES] + [("signs", "mixed")]
@@ -130,7 +129,7 @@ def test_the_limits_of_the_own_control_group_and_of_those_above_it_count(tmp_pat
     ],
 )
 def test_a_mesh_of_other_devices_is_refused(mesh, sentence):
-    with pytest.raises(UserError, match=sentence):
+    with user_error(sentence):
         Devices.arranged(*mesh)
 
 
@@ -143,5 +142,5 @@ def test_a_mesh_of_other_devices_is_refused(mesh, sentence):
     ],
 )
 def test_sizes_that_mean_nothing_are_refused(changes, sentence):
-    with pytest.raises(UserError, match=sentence):
+    with user_error(sentence):
         tiny.run(changes)

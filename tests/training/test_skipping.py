@@ -4,12 +4,11 @@ import signal
 
 import pytest
 
-from one_layer.system.errors import UserError
 from one_layer.training import course
 from one_layer.training import trainer as training
 from one_layer.training.interruption import Interrupted
 from one_layer.training.train import train
-from tests import tiny
+from tests import tiny, user_error
 from tests.training.test_train import assert_same_run, disturbed, kept_steps, metrics, result
 
 
@@ -54,7 +53,7 @@ def test_too_many_in_a_row_end_the_run_and_the_same_command_repeats_them(tmp_pat
     monkeypatch.setattr(course, "MOST_IN_A_ROW", most)
     for _ in range(2):
         said = rf"in {most} updates in a row \(7 to {6 + most}\), .*training has diverged; lower optim\.lr"
-        with pytest.raises(UserError, match=said):
+        with user_error(said):
             train(tiny.run(), tmp_path, [])
         assert kept_steps(tmp_path) == [4, 8][: 1 + (most > 2)]
     monkeypatch.setattr(course, "MOST_IN_A_ROW", 5)
@@ -64,14 +63,9 @@ def test_too_many_in_a_row_end_the_run_and_the_same_command_repeats_them(tmp_pat
 
 def test_a_rate_without_measure_is_noticed_by_the_next_evaluation(tmp_path):
     """The loss of the one update before is still a number; no hypotheses are asked of what it leaves."""
-    wild = {
-        "model.weights": "dense",
-        "optim.lr": 1e18,
-        "optim.warmup": 0,
-        "train.evaluate_every": 1,
-        "train.updates": 3,
-    }
+    wild = {"model.weights": "dense", "optim.lr": 1e18, "optim.warmup": 0}
+    wild |= {"train.evaluate_every": 1, "train.updates": 3}
     searching = {"train.select": "bleu", "evaluation.valid_beam": 1}
-    with pytest.raises(UserError, match="validation loss is nan at update 1: training has diverged"):
+    with user_error("validation loss is nan at update 1: training has diverged"):
         train(tiny.run(wild | searching), tmp_path, [])
     assert not any((tmp_path / "checkpoints").iterdir())

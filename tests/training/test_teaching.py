@@ -20,7 +20,7 @@ from one_layer.tasks.translation.model import TranslationModel
 from one_layer.training import teaching
 from one_layer.training.teacher import teacher_of
 from one_layer.training.train import train
-from tests import tiny
+from tests import tiny, user_error
 
 PART = 16  # lines
 
@@ -114,10 +114,7 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", none)
-    with (
-        pytest.raises(UserError, match=r"lines\.part cannot be locked \(No locks available\)"),
-        continued(tmp_path / "lines", "x"),
-    ):
+    with user_error(r"lines\.part cannot be locked \(No locks available\)"), continued(tmp_path / "lines", "x"):
         pass
 
 
@@ -167,16 +164,16 @@ def test_a_teacher_that_does_not_fit_is_refused_in_a_sentence(tiny_run, tmp_path
 def test_a_teacher_is_for_pairs_of_lines_and_not_the_run_itself(tiny_run, tmp_path):
     values = tiny.config({"data.teacher": str(tiny_run)})
     values["data"]["source"], values["data"]["directory"] = "fairseq", "bin"
-    with pytest.raises(UserError, match=r"data\.teacher is for pairs of lines.*data\.prepared"):
+    with user_error(r"data\.teacher is for pairs of lines.*data\.prepared"):
         resolve(values)
-    with pytest.raises(UserError, match="own folder"):
+    with user_error("own folder"):
         taught(student(tiny_run), RunFolder(tiny_run))
 
 
 def test_translations_of_another_text_are_refused(tmp_path):
     (tmp_path / "some.en").write_text("a line\n")
     run = tiny.run({"data.translations": str(tmp_path / "some.en")})
-    with pytest.raises(UserError, match=r"data\.translations=.*some\.en does not have a line for each"):
+    with user_error(r"data\.translations=.*some\.en does not have a line for each"):
         run.task.corpus(run.data)
 
 

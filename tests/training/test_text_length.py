@@ -1,14 +1,13 @@
 """`data.max_length=0`: the training text of a classifier decides how much of a text is read."""
 
 import numpy as np
-import pytest
 
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.paths import read_metrics
 from one_layer.runs.settings import resolve
-from one_layer.system.errors import UserError
 from one_layer.tickets.settings import Settings, read_settings, write_settings
 from one_layer.training.train import train
+from tests import user_error
 from tests.tasks.classification import test_classification as labelled
 from tests.tasks.classification.test_classification import texts, values
 
@@ -35,9 +34,9 @@ def test_the_training_text_decides_how_much_of_a_text_is_read(folder, tmp_path, 
 
 
 def test_a_length_of_one_is_refused_and_no_ticket_leaves_it_open(folder):
-    with pytest.raises(UserError, match=r"data\.max_length=1 is too small"):
+    with user_error(r"data\.max_length=1 is too small"):
         resolve(values(folder, **{"data.max_length": 1}))
     run = resolve(values(folder, **{"data.max_length": 0}))
     settings = Settings(run.task, run.model_config(10, 10), run.seed, 0, run.data, run.evaluation)
-    with pytest.raises(UserError, match=r"data\.max_length is 0, which only the training text can decide"):
+    with user_error(r"data\.max_length is 0, which only the training text can decide"):
         read_settings(write_settings(settings))

@@ -14,13 +14,12 @@ from one_layer.runs.checkpoints import Checkpoints
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation.task import Translation
 from one_layer.training import meter
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from one_layer.training.trainer import Ready, Trainer, train_step
-from tests import tiny, tiny_runs
+from tests import tiny, tiny_runs, user_error
 from tests.trees import same_bits
 
 MEASURED = {"seconds", "train/tokens_per_second"}
@@ -173,7 +172,7 @@ def test_without_a_checkpoint_that_cannot_be_read_the_run_goes_on_from_the_one_b
     train(tiny.run({"train.updates": 2 * tiny.EVERY}), tmp_path, [])
     broken = tmp_path / "checkpoints" / str(2 * tiny.EVERY)
     (broken / "params" / "manifest.ocdbt").write_bytes(b"")
-    with pytest.raises(UserError, match=rf"{broken} cannot be restored .*: remove that folder to use another one"):
+    with user_error(rf"{broken} cannot be restored .*: remove that folder to use another one"):
         train(tiny.run(), tmp_path, [])
     shutil.rmtree(broken)
     train(tiny.run(), tmp_path, [])
@@ -190,7 +189,7 @@ def test_text_that_changed_is_noticed(of_text, tmp_path, part, checkpoint):
     changed = folder / "text" / f"{part}.en"
     changed.write_text("".join(reversed(changed.read_text("utf-8").splitlines(keepends=True))), "utf-8")
     before = (folder / "run" / "config.json").read_bytes()
-    with pytest.raises(UserError, match=rf"the {part} text {part} in .*text is not the text that this run began with"):
+    with user_error(rf"the {part} text {part} in .*text is not the text that this run began with"):
         train(tiny.run(of_files(folder / "text", 2)), folder / "run", [])
     assert (folder / "run" / "config.json").read_bytes() == before
     assert kept_steps(folder / "run") == [tiny.EVERY] * checkpoint

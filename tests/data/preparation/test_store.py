@@ -12,7 +12,7 @@ from one_layer.data import training_text
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.data.pairs import write
 
 GERMAN = ["das ist ein haus", "ja", "", "nein nein nein nein nein nein"]
@@ -127,7 +127,7 @@ def test_a_resumed_run_keeps_its_vocabulary_when_the_text_changes(config: DataCo
 @pytest.mark.parametrize("prepared", [True, False])
 def test_training_text_of_unequal_length_is_refused(config: DataConfig, tmp_path: Path, prepared: bool) -> None:
     write(tmp_path, "train", GERMAN, ENGLISH[:2])
-    with pytest.raises(UserError, match=r"train\.de has 4 lines, but .*train\.en has 2; give parallel files"):
+    with user_error(r"train\.de has 4 lines, but .*train\.en has 2; give parallel files"):
         load(replace(config, prepared=prepared))
     assert kept(config) == []
 
@@ -168,7 +168,7 @@ def test_a_damaged_store_is_named(config: DataConfig, name: str, damage: str) ->
     path.write_bytes({"cut": content[:-3], "changed": content[:-1] + b"x", "gone": b""}[damage])
     if damage == "gone":
         path.unlink()
-    with pytest.raises(UserError, match=rf"{re.escape(name)} .*; delete the folder, then run again"):
+    with user_error(rf"{re.escape(name)} .*; delete the folder, then run again"):
         load(config)
 
 
@@ -195,7 +195,7 @@ def test_a_folder_that_cannot_be_written_to_is_reported_before_the_work(
     config: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training_text, "_from_text", None)
-    with pytest.raises(UserError, match=r"data\.store=.* cannot be written \(Not a directory\); give another folder"):
+    with user_error(r"data\.store=.* cannot be written \(Not a directory\); give another folder"):
         load(replace(config, store=str(tmp_path / "train.de" / "store")))
-    with pytest.raises(UserError, match=r"data\.store=.* has no effect with data\.source='toy'"):
+    with user_error(r"data\.store=.* has no effect with data\.source='toy'"):
         DataConfig(store="store")

@@ -25,8 +25,7 @@ from one_layer.data.preparation.spill import Spill
 from one_layer.data.text.bpe_learning import learn_bpe_from_counts
 from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.system.errors import UserError
-from tests import ROOT, until
+from tests import ROOT, until, user_error
 from tests.data.pairs import write
 
 LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)
@@ -155,7 +154,7 @@ def test_lines_can_be_read_several_times(parts: list[list[str]], block: int) -> 
 
 def test_a_missing_temporary_folder_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
-    with pytest.raises(UserError, match=r"no folder for temporary files .*No such file.*TMPDIR"):
+    with user_error(r"no folder for temporary files .*No such file.*TMPDIR"):
         Spill()
 
 
@@ -164,7 +163,7 @@ def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     if not full.exists():
         pytest.skip("no /dev/full, where every write fails for want of room, on this system")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full.open("wb", buffering=0))
-    with pytest.raises(UserError, match=r"folder for temporary files, .*No space left.*TMPDIR"):
+    with user_error(r"folder for temporary files, .*No space left.*TMPDIR"):
         Spill().write(["a line"])
 
 
@@ -174,7 +173,7 @@ def test_results_come_in_order_and_errors_are_raised() -> None:
         assert list(in_order(math.factorial, numbers, processes)) == [math.factorial(number) for number in numbers]
         with pytest.raises(ValueError, match="factorial"):
             list(in_order(math.factorial, [3, -1, 2], processes))
-    with pytest.raises(UserError, match="one of 2 processes was killed"):
+    with user_error("one of 2 processes was killed"):
         list(in_order(os._exit, [1, 1, 1], 2))
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]] and list(chunks([], 2)) == []
 

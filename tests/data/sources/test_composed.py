@@ -11,8 +11,8 @@ from one_layer.data.config import DataConfig
 from one_layer.data.loading import load
 from one_layer.data.reader import ParallelReader
 from one_layer.data.sources.pairs import Source, TableFiles
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
+from tests import user_error
 
 PAIRS = [(f"satz {place % 700}", f"sentence {place}") for place in range(1000)]  # 300 source lines occur twice
 
@@ -54,13 +54,9 @@ def test_a_training_text_without_a_line_is_refused(tmp_path: Path, task: str) ->
     for name, lines in {"all": "", "one": f"{only}\tyes\n", "dev": "a\tyes\n"}.items():
         (tmp_path / f"{name}.tsv").write_text(f"de\ten\n{lines}")
     held_out = DataConfig(**given | {"train": "one.tsv", "valid": "valid", "held_out": 0.1})  # type: ignore[arg-type]
-    with pytest.raises(
-        UserError, match=r"no (pairs|texts) to train on in the train text one\.tsv .* data\.held_out than 0\.1"
-    ):
+    with user_error(r"no (pairs|texts) to train on in the train text one\.tsv .* data\.held_out than 0\.1"):
         TASKS[task].corpus(held_out)
-    with pytest.raises(
-        UserError, match=r"no pairs to train on in the train text all\.tsv|all\.tsv has no labelled text"
-    ):
+    with user_error(r"no pairs to train on in the train text all\.tsv|all\.tsv has no labelled text"):
         TASKS[task].corpus(DataConfig(**given | {"train": "all.tsv"}))  # type: ignore[arg-type]
 
 
@@ -78,7 +74,7 @@ def test_parallel_files_too(tmp_path: Path) -> None:
     config = DataConfig(source="text", directory=str(tmp_path), held_out=0.1)
     assert parts(ParallelReader().open(config))["valid"] == parts(opened(tmp_path, PAIRS))["valid"]
     (tmp_path / "train.en").write_text("short\n")
-    with pytest.raises(UserError, match=r"train.de has 1,000 lines, but .*train.en has 1"):
+    with user_error(r"train.de has 1,000 lines, but .*train.en has 1"):
         ParallelReader().open(config).read("valid")
 
 
@@ -91,18 +87,16 @@ def test_the_whole_text_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_held_out_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"neither data.valid='dev.tsv' nor data.tests=\('a.tsv',\) is one of its parts"
-    ):
+    with user_error(r"neither data.valid='dev.tsv' nor data.tests=\('a.tsv',\) is one of its parts"):
         opened(tmp_path, PAIRS, valid="dev.tsv", tests=("a.tsv",))
-    with pytest.raises(UserError, match=r"data.held_out=0.1 leaves no line for the part 'valid'"):
+    with user_error(r"data.held_out=0.1 leaves no line for the part 'valid'"):
         opened(tmp_path, PAIRS[:1]).read("valid")
-    with pytest.raises(UserError, match=r"data.held_out=0.7 is not a share"):
+    with user_error(r"data.held_out=0.7 is not a share"):
         opened(tmp_path, PAIRS, held_out=0.7)
     for name, source in (("valid", "plain"), ("test", "tsv")):
-        with pytest.raises(UserError, match=rf"data.train='{name}' is the name of a part that data.held_out takes out"):
+        with user_error(rf"data.train='{name}' is the name of a part that data.held_out takes out"):
             DataConfig(source=source, directory="there", train=name, held_out=0.1, columns="1,2" * (source == "tsv"))
-    with pytest.raises(UserError, match=r"data.held_out=0.1 has no effect with data.source='toy'"):
+    with user_error(r"data.held_out=0.1 has no effect with data.source='toy'"):
         DataConfig(held_out=0.1)
 
 
@@ -196,7 +190,7 @@ def test_files_of_two_corpora_that_were_exchanged_are_refused_although_all_sides
     for name, counts in (("a", (6, 3)), ("b", (3, 6))):
         for language, count in zip(("en", "de"), counts, strict=True):
             (tmp_path / f"{name}.{language}").write_text("x\n" * count)
-    with pytest.raises(UserError, match=r"a\.en has 6 lines, but .*a\.de has 3"):
+    with user_error(r"a\.en has 6 lines, but .*a\.de has 3"):
         mixed(config(tmp_path, source="text", train="a,b", columns=""))
 
 
@@ -234,5 +228,5 @@ def test_one_vocabulary_is_made_of_all_and_a_store_knows_the_shares(corpora: Pat
     ],
 )
 def test_what_is_no_mixture_is_refused(corpora: Path, keys: dict[str, str], words: str) -> None:
-    with pytest.raises(UserError, match=words):
+    with user_error(words):
         load(config(corpora, **keys))

@@ -13,7 +13,7 @@ from one_layer.data.sources.data_bin import read_indexed
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import split_lines
 from one_layer.data.text.vocabulary import Vocabulary
-from one_layer.system.errors import UserError
+from tests import user_error
 from tests.data_bins import write_folder, write_mapped
 
 PARTS = {
@@ -91,9 +91,7 @@ def test_a_training_text_that_other_splits_continue_is_refused(tmp_path: Path) -
     write_folder(tmp_path / "other", {**PARTS, "valid1": PARTS["test"]})
     assert len(load(fairseq(tmp_path / "other")).valid) == 2
     write_folder(tmp_path / "bin", {**PARTS, "train1": PARTS["test"]})
-    with pytest.raises(
-        UserError, match=r"train1\.de-en\.de\.idx continues train, and is not read; preprocess the training text"
-    ):
+    with user_error(r"train1\.de-en\.de\.idx continues train, and is not read; preprocess the training text"):
         load(fairseq(tmp_path / "bin"))
 
 
@@ -125,7 +123,7 @@ def test_sentences_have_no_more_ids_together_than_the_file(tmp_path: Path) -> No
     lengths[:35_000] = 70_000
     index[26 : 26 + 4 * 70_000] = lengths.tobytes()
     (tmp_path / "x.idx").write_bytes(index)
-    with pytest.raises(UserError, match=r"has sentences of 2,450,070,000 ids together, but x\.bin holds 140,000"):
+    with user_error(r"has sentences of 2,450,070,000 ids together, but x\.bin holds 140,000"):
         read_indexed(tmp_path / "x")
 
 
@@ -143,14 +141,14 @@ def test_a_truncated_index_or_one_beyond_its_data_is_refused(tmp_path: Path) -> 
     whole, ids = index.read_bytes(), data.read_bytes()
     for end in range(9, len(whole)):
         index.write_bytes(whole[:end])
-        with pytest.raises(UserError, match=r"x\.idx is truncated"):
+        with user_error(r"x\.idx is truncated"):
             read_indexed(tmp_path / "x")
     index.write_bytes(whole)
     data.write_bytes(ids[:-1])
-    with pytest.raises(UserError, match=r"x\.idx places sentence 3 at ids 4 to 8, but x\.bin holds 7"):
+    with user_error(r"x\.idx places sentence 3 at ids 4 to 8, but x\.bin holds 7"):
         read_indexed(tmp_path / "x")
     data.unlink()
-    with pytest.raises(UserError, match=r"x\.bin does not exist"):
+    with user_error(r"x\.bin does not exist"):
         read_indexed(tmp_path / "x")
 
 
@@ -166,10 +164,7 @@ def test_a_truncated_index_or_one_beyond_its_data_is_refused(tmp_path: Path) -> 
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 0), r"x\.idx has no sentences"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, -2), r"x\.idx places sentence 1 at ids -1 to 1"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 8, 1, 2, 3), r"x\.idx places sentence 1 at ids -1 to 1"),
-        (
-            b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 1, 1, 2, 2**63 - 1),
-            r"x\.idx places sentence 1 at ids 9,223",
-        ),
+        (b"MMIDIDX\x00\x00" + struct.pack("<QBQiq", 1, 1, 1, 2, 2**63 - 1), r"x\.idx places sentence 1 at ids 9,223"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**62), r"x\.idx is truncated"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 8, 2**64 - 1), r"x\.idx is truncated"),
         (
@@ -181,38 +176,35 @@ def test_a_truncated_index_or_one_beyond_its_data_is_refused(tmp_path: Path) -> 
 def test_an_invalid_index_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "x.idx").write_bytes(content)
     (tmp_path / "x.bin").write_bytes(bytes(8))
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         read_indexed(tmp_path / "x")
 
 
 def test_files_that_do_not_fit_together_are_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"news\.de-en\.de\.idx does not exist \(nor news\.en-de\.de\.idx\)"):
+    with user_error(r"news\.de-en\.de\.idx does not exist \(nor news\.en-de\.de\.idx\)"):
         load(fairseq(folder, tests=("news",)))
-    with pytest.raises(UserError, match=r"dict\.fr\.txt does not exist"):
+    with user_error(r"dict\.fr\.txt does not exist"):
         load(fairseq(folder, target_language="fr"))
-    with pytest.raises(
-        UserError,
-        match=r"the dictionaries in .* are not those that this run, or the run of train.init_from, began with",
-    ):
+    with user_error(r"the dictionaries in .* are not those that this run, or the run of train.init_from, began with"):
         load(fairseq(folder), (Vocabulary.build(["a"]),) * 2)
     write_mapped(folder / "valid.de-en.en", SENTENCES)
-    with pytest.raises(UserError, match=r"valid\.de-en\.de\.idx has 2 sentences, but .*valid\.de-en\.en\.idx has 3"):
+    with user_error(r"valid\.de-en\.de\.idx has 2 sentences, but .*valid\.de-en\.en\.idx has 3"):
         load(fairseq(folder))
     write_mapped(folder / "valid.de-en.en", [np.array([5, 2]), np.array([999, 2])])
-    with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin holds ids from 2 to 999, but its dictionary has 10"):
+    with user_error(r"valid\.de-en\.en\.bin holds ids from 2 to 999, but its dictionary has 10"):
         load(fairseq(folder))
     write_mapped(folder / "valid.de-en.en", [np.array([5, 2]), np.array([5, 6])])
-    with pytest.raises(UserError, match=r"valid\.de-en\.en\.bin: sentence 2 does not end with </s>"):
+    with user_error(r"valid\.de-en\.en\.bin: sentence 2 does not end with </s>"):
         load(fairseq(folder))
     (folder / "raw.de-en.de").write_text("ja\n")
-    with pytest.raises(UserError, match=r"holds raw as text .* set data\.source=text"):
+    with user_error(r"holds raw as text .* set data\.source=text"):
         load(fairseq(folder, valid="raw"))
     words = split_lines((folder / "dict.de.txt").read_bytes(), "dict")
     (folder / "dict.de.txt").write_text("\n".join([*words, words[0]]))
-    with pytest.raises(UserError, match=r"dict\.de\.txt, line 8: 'ja' is already in line"):
+    with user_error(r"dict\.de\.txt, line 8: 'ja' is already in line"):
         load(fairseq(folder))
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not a folder"):
+    with user_error("is not a folder"):
         load(fairseq(tmp_path / "none"))

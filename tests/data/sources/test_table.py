@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from one_layer.data.columns import column_names
 from one_layer.data.sources import table
 from one_layer.data.sources.table import Table
-from one_layer.system.errors import UserError
+from tests import user_error
 
 ROWS = [("Ein „Haus“.", "a; house, here"), ('Er sagt "ja".', "he says: 'yes'"), ("1\u20282", "null")]
 
@@ -59,7 +59,7 @@ def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, mon
     (tmp_path / "a.csv").write_text(f'de,en\n"{long}",y\n')
     assert read(tmp_path / "a.csv", "de,en") == [(long, "y")]
     monkeypatch.setattr(table, "_LONGEST", len(long) - 1)
-    with pytest.raises(UserError, match=r"line \d+: it is not valid CSV .*; a value has at most 399,999 characters"):
+    with user_error(r"line \d+: it is not valid CSV .*; a value has at most 399,999 characters"):
         read(tmp_path / "a.csv", "de,en")
 
 
@@ -92,7 +92,7 @@ def test_a_value_may_be_a_whole_document_but_not_without_end(tmp_path: Path, mon
 )
 def test_what_does_not_fit_is_named(tmp_path: Path, name: str, text: str, columns: str, message: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         read(tmp_path / name, columns)
 
 
@@ -117,5 +117,5 @@ def test_a_row_of_another_width_is_never_read(
         first = 1 if header else 0
         assert read(path, columns) == [tuple(row[column] for column in wanted) for row in rows[first:]]
     else:
-        with pytest.raises(UserError, match=rf"a\.{kind}, line {wrong}: .* (too few|but line 1 has {widths[0]})"):
+        with user_error(rf"a\.{kind}, line {wrong}: .* (too few|but line 1 has {widths[0]})"):
             read(path, columns)

@@ -12,8 +12,7 @@ from one_layer.data.config import DataConfig
 from one_layer.data.loading import load
 from one_layer.data.sources.tfds_records import TfdsRecords
 from one_layer.data.sources.toy import grammar as toy
-from one_layer.system.errors import UserError
-from tests import tfds_sets
+from tests import tfds_sets, user_error
 
 TOY = toy.generate(1, train=60, valid=12, test=8)
 NAME = "tiny_translate"
@@ -80,9 +79,7 @@ def test_labels_are_read_as_numbers(tmp_path: Path) -> None:
     )
     records = TfdsRecords("tiny_labels", str(tmp_path))
     assert records.labels("text") == ()
-    with pytest.raises(
-        UserError, match=r"tiny_labels, split train: the field 'label' is no text; .* data\.labels makes"
-    ):
+    with user_error(r"tiny_labels, split train: the field 'label' is no text; .* data\.labels makes"):
         load(
             config(
                 tmp_path,
@@ -100,13 +97,13 @@ def test_labels_are_read_as_numbers(tmp_path: Path) -> None:
 def test_missing_data_sets_splits_and_fields_are_named(folder: Path) -> None:
     how = r"pip install -r requirements-tfds\.txt, then tfds build .* --file_format=array_record --data_dir=.*"
     for name in ("wmt14_translate/de-en", "no_such_set", "no name"):
-        with pytest.raises(UserError, match=rf"{name} is not prepared in .*{how}"):
+        with user_error(rf"{name} is not prepared in .*{how}"):
             TfdsRecords(name, str(folder))
-    with pytest.raises(UserError, match=r"has no split 'valid'; it has .*validation"):
+    with user_error(r"has no split 'valid'; it has .*validation"):
         load(config(folder, valid="valid"))
-    with pytest.raises(UserError, match=r"has no field 'fr'; it has de, en"):
+    with user_error(r"has no field 'fr'; it has de, en"):
         load(config(folder, target_language="fr"))
-    with pytest.raises(UserError, match=r"data\.tfds_name is empty"):
+    with user_error(r"data\.tfds_name is empty"):
         DataConfig(source="tfds")
 
 
@@ -117,14 +114,14 @@ def test_files_that_are_truncated_in_another_format_or_missing_are_named(tmp_pat
     here = config(tmp_path, tfds_name="broken")
     (path,) = tmp_path.rglob("*-train.array_record*")
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(UserError, match=r"split train, cannot be read"):
+    with user_error(r"split train, cannot be read"):
         load(here)
     (info,) = tmp_path.rglob("dataset_info.json")
     whole = info.read_text()
     info.write_text(whole.replace("array_record", "tfrecord"))
-    with pytest.raises(UserError, match=r"1\.0\.0 is stored as tfrecord; prepare it once: pip install"):
+    with user_error(r"1\.0\.0 is stored as tfrecord; prepare it once: pip install"):
         load(here)
     info.write_text(whole)
     path.unlink()
-    with pytest.raises(UserError, match=r"broken-train\.array_record.* does not exist; prepare it once: pip install"):
+    with user_error(r"broken-train\.array_record.* does not exist; prepare it once: pip install"):
         load(here)

@@ -14,7 +14,7 @@ from one_layer.data.text import byte_level
 from one_layer.data.text.assets import load_text_assets, save_text_assets
 from one_layer.data.text.preprocess import Preprocessing, check_codes
 from one_layer.data.text.vocabulary import SPECIALS
-from one_layer.system.errors import UserError
+from tests import user_error
 
 LINES = [
     "The house is new, and the houses are newer.",
@@ -94,18 +94,16 @@ def test_a_header_is_optional_and_number_signs_can_be_merged(header: str) -> Non
     ],
 )
 def test_invalid_merges_are_named_with_file_and_line(merges: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         check_codes(merges, "merges.txt", "byte-level")
 
 
 def test_byte_level_merges_are_refused_as_subword_nmt_codes(steps: Preprocessing) -> None:
     assert steps.codes
-    with pytest.raises(UserError, match=r"holds byte-level merges.*set data\.bpe_kind=byte-level"):
+    with user_error(r"holds byte-level merges.*set data\.bpe_kind=byte-level"):
         Preprocessing("en", codes=steps.codes)
     check_codes("#version: 0.2\nĠ e</w>\n")  # Ġ is also a letter of Maltese
-    with pytest.raises(
-        UserError, match=r"data\.bpe_kind='wordpiece' is unknown: give subword-nmt or byte-level or metaspace"
-    ):
+    with user_error(r"data\.bpe_kind='wordpiece' is unknown: give subword-nmt or byte-level or metaspace"):
         Preprocessing("en", bpe_kind="wordpiece")
 
 

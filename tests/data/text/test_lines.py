@@ -20,7 +20,7 @@ from one_layer.data.text.lines import check_text, read_lines, read_parallel, str
 from one_layer.data.text.streams import read_input
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.text_embeddings import read_embeddings
-from one_layer.system.errors import UserError
+from tests import user_error
 
 LINE = st.text(
     st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=8
@@ -71,7 +71,7 @@ def test_the_compressed_file_is_read_if_the_plain_one_is_missing(tmp_path: Path)
 def test_bytes_that_are_not_utf8_are_named_with_their_line(tmp_path: Path, name: str, number: int) -> None:
     content = "größe\n".encode() * (number - 1) + "größe\n".encode("latin-1") + b"more\n"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    with pytest.raises(UserError, match=rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
+    with user_error(rf"{name}, line {number}: the byte 0xf6 is not UTF-8"):
         read_lines(tmp_path / name)
 
 
@@ -82,35 +82,35 @@ def test_the_advice_for_another_encoding_names_it(tmp_path: Path, encoding: str,
     mark = "\ufeff" if encoding == "utf-16-be" else ""  # utf-16 writes its own
     (tmp_path / "text").write_bytes(f"{mark}größe\nmehr\n".encode(encoding))
     for read in (read_lines, lambda path: list(PlainText((path,)).lines())):
-        with pytest.raises(UserError, match=f"with iconv -f {advice} -t UTF-8"):
+        with user_error(f"with iconv -f {advice} -t UTF-8"):
             read(tmp_path / "text")
 
 
 def test_missing_and_empty_files_and_folders(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train\.de does not exist \(nor train\.de\.gz\)"):
+    with user_error(r"train\.de does not exist \(nor train\.de\.gz\)"):
         read_lines(tmp_path / "train.de")
-    with pytest.raises(UserError, match=r"; the folder is empty$"):
+    with user_error(r"; the folder is empty$"):
         read_lines(tmp_path / "train.de")
-    with pytest.raises(UserError, match=r"; there is no folder .*/data$"):
+    with user_error(r"; there is no folder .*/data$"):
         read_lines(tmp_path / "data" / "train.de")
-    with pytest.raises(UserError, match="is not a file"):
+    with user_error("is not a file"):
         read_lines(tmp_path)
-    with pytest.raises(UserError, match=r"^\. is not a file"):
+    with user_error(r"^\. is not a file"):
         read_lines(".")
-    with pytest.raises(UserError, match="aa does not exist"):
+    with user_error("aa does not exist"):
         read_lines(tmp_path / ("a" * 300))
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "empty.gz").write_bytes(gzip.compress(b""))
     (tmp_path / "nothing.gz").write_bytes(b"")
     for name in ("empty", "empty.gz", "nothing.gz"):
-        with pytest.raises(UserError, match=f"{name} is empty"):
+        with user_error(f"{name} is empty"):
             read_lines(tmp_path / name)
 
 
 def test_a_missing_file_is_answered_with_the_names_that_are_most_like_it(tmp_path: Path) -> None:
     for name in ("train.eng", "train.deu", "code", "x", "y", "z"):
         (tmp_path / name).write_text("a\n")
-    with pytest.raises(UserError, match=r"; the folder has train.deu, train.eng, .* and 2 more$"):
+    with user_error(r"; the folder has train.deu, train.eng, .* and 2 more$"):
         read_lines(tmp_path / "train.de")
 
 
@@ -120,13 +120,13 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     flipped[-6] ^= 1
     for content in (whole[:-1], whole[: len(whole) // 2], whole[:5], bytes(flipped), b"plain text\n"):
         (tmp_path / "text.gz").write_bytes(content)
-        with pytest.raises(UserError, match=r"text\.gz is not a whole compressed file"):
+        with user_error(r"text\.gz is not a whole compressed file"):
             read_lines(tmp_path / "text.gz")
 
 
 def test_a_file_in_the_place_of_its_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "train.en").touch()
-    with pytest.raises(UserError, match=r"train\.en is a file; give the folder that it lies in"):
+    with user_error(r"train\.en is a file; give the folder that it lies in"):
         read_lines(tmp_path / "train.en" / "train.en")
 
 
@@ -139,7 +139,7 @@ def test_parallel_files(tmp_path: Path) -> None:
         (("a.de", "b.en"), r"a\.de has 2 lines.*en has 4"),
         (("b.en", "a.de"), r"n has 4 .*e has 2"),
     ):
-        with pytest.raises(UserError, match=message):
+        with user_error(message):
             read_parallel(*(tmp_path / side for side in sides))
 
 
@@ -195,7 +195,7 @@ def test_every_door_says_what_the_file_is(kind, door, packed, tmp_path):
     content, message = CONTENTS[kind]
     path = tmp_path / f"train.tsv{'.gz' if packed else ''}"
     path.write_bytes(gzip.compress(content) if packed else content)
-    with pytest.raises(UserError, match=rf"{path.name} {message}"):
+    with user_error(rf"{path.name} {message}"):
         DOORS[door](path)
 
 
@@ -203,7 +203,7 @@ def test_every_door_says_what_the_file_is(kind, door, packed, tmp_path):
 def test_so_does_stdin(kind, monkeypatch):
     content, message = CONTENTS[kind]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    with pytest.raises(UserError, match=f"stdin {message}"):
+    with user_error(f"stdin {message}"):
         read_input("")
 
 

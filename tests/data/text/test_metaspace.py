@@ -11,7 +11,7 @@ from one_layer.data.special_tokens import UNK
 from one_layer.data.text import metaspace
 from one_layer.data.text.preprocess import Preprocessing, count_words
 from one_layer.data.text.vocabulary import BYTES, Vocabulary
-from one_layer.system.errors import UserError
+from tests import user_error
 
 # Simple sentences, with the signs that tokenisers change.
 SENTENCES = {
@@ -132,7 +132,5 @@ def test_pieces_that_a_vocabulary_lacks_are_characters_and_then_bytes() -> None:
 
 
 def test_tokens_of_moses_are_refused() -> None:
-    with pytest.raises(
-        UserError, match=r"data\.bpe_kind=metaspace keeps text as it is, but data\.tokenize changes it: give"
-    ):
+    with user_error(r"data\.bpe_kind=metaspace keeps text as it is, but data\.tokenize changes it: give"):
         Preprocessing("en", tokenize=True, bpe_kind="metaspace")

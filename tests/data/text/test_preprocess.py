@@ -14,6 +14,7 @@ from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing, check_codes, count_words, join_bpe
 from one_layer.data.text.vocabulary import split_tokens
 from one_layer.system.errors import UserError
+from tests import user_error
 
 CODES = "#version: 0.2\nl o\nlo w\ne r</w>\n"
 ODD_TEXT = st.text(alphabet="ab\u00a0\u2028\t\\@</w>\r\x1c é#:version", max_size=12)
@@ -110,11 +111,11 @@ def test_learned_codes_are_valid_and_their_splits_can_be_joined(lines: list[str]
 
 
 def test_impossible_learning_is_refused() -> None:
-    with pytest.raises(UserError, match="0 BPE merges"):
+    with user_error("0 BPE merges"):
         learn_bpe_from_counts(count_words(["low low"]), 0)
-    with pytest.raises(UserError, match="two or more letters"):
+    with user_error("two or more letters"):
         learn_bpe_from_counts(count_words(["a b", ""]), 5)
-    with pytest.raises(UserError, match="occurs twice"):
+    with user_error("occurs twice"):
         learn_bpe_from_counts(count_words(["ab cd"]), 5)
 
 
@@ -129,7 +130,7 @@ def test_impossible_learning_is_refused() -> None:
     ],
 )
 def test_invalid_codes_are_refused_at_construction(codes: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         Preprocessing("en", codes=codes)
 
 
@@ -139,9 +140,7 @@ def test_json_round_trip() -> None:
     older = {"language": "de", "tokenize": True, "lowercase": False, "codes": None}
     assert Preprocessing.from_dict(older) == Preprocessing("de", tokenize=True)
     for fields in ({}, {"language": "de"}, Preprocessing("de").to_dict() | {"tokenize": 1}):
-        with pytest.raises(
-            UserError, match="must have the fields language, tokenize, lowercase, codes and may have normalize"
-        ):
+        with user_error("must have the fields language, tokenize, lowercase, codes and may have normalize"):
             Preprocessing.from_dict(fields)
 
 
@@ -201,5 +200,5 @@ def test_merges_on_real_text_equal_those_of_subword_nmt(shared: Path) -> None:
 def test_a_word_counts_as_often_as_it_occurs() -> None:
     assert learn_bpe_from_counts({"low": 3, "er": 5}, 1) == "#version: 0.2\ne r</w>\n"
     assert learn_bpe_from_counts({"low": 7, "er": 5}, 1) == "#version: 0.2\no w</w>\n"
-    with pytest.raises(UserError, match="occurs twice"):
+    with user_error("occurs twice"):
         learn_bpe_from_counts({"low": 1, "er": 1}, 5)

@@ -8,6 +8,7 @@ import pytest
 
 from one_layer.data.text.streams import check_output, read_input, write_output
 from one_layer.system.errors import UserError
+from tests import user_error
 
 
 def test_lines_replace_a_file(tmp_path):
@@ -21,7 +22,7 @@ def test_lines_replace_a_file(tmp_path):
 @pytest.mark.parametrize("path", ["nope/x", "nope/deep/x", "link"])
 def test_a_missing_folder_is_not_made(tmp_path, path):
     (tmp_path / "link").symlink_to("nope/x")
-    with pytest.raises(UserError, match=f"--output={tmp_path / path}: there is no folder {tmp_path}/nope"):
+    with user_error(f"--output={tmp_path / path}: there is no folder {tmp_path}/nope"):
         write_output(str(tmp_path / path), ["x"])
     assert [each.name for each in tmp_path.iterdir()] == ["link"]
 
@@ -54,7 +55,7 @@ def test_a_folder_without_the_right_to_write_is_refused_before_there_is_anything
     asked = []
     monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
     for name in ("new", "out"):
-        with pytest.raises(UserError, match=f"--output={tmp_path / name} cannot be written: Permission denied; give"):
+        with user_error(f"--output={tmp_path / name} cannot be written: Permission denied; give"):
             check_output(str(tmp_path / name))
     assert asked == [(str(tmp_path), os.W_OK)] * 2
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_vocabulary_json, split_tokens
-from one_layer.system.errors import UserError
+from tests import user_error
 
 ODD = ["\u2028", "\u00a0", "\ufeff", "\ufeffa", "\t", "a\rb", "\x85", "#version:", "3", "@@", "ß", "😀"]
 TOKEN = st.one_of(st.sampled_from(ODD), st.text(st.characters(exclude_characters=" \n", exclude_categories=["Cs"])))
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_text_without_tokens_is_refused() -> None:
-    with pytest.raises(UserError, match="a side of the training text has no tokens: its lines are empty"):
+    with user_error("a side of the training text has no tokens: its lines are empty"):
         Vocabulary.build(["", " "])
 
 
@@ -95,12 +95,12 @@ def test_fingerprint_depends_only_on_tokens_and_their_order() -> None:
 )
 def test_malformed_files(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "v.txt").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=rf"v\.txt, {message}"):
+    with user_error(rf"v\.txt, {message}"):
         Vocabulary.load(tmp_path / "v.txt")
 
 
 def test_a_token_that_is_there_twice() -> None:
-    with pytest.raises(UserError, match="'a' more than once"):
+    with user_error("'a' more than once"):
         Vocabulary((*SPECIALS, "a", "b", "a"))
 
 
@@ -167,5 +167,5 @@ def test_ids_do_not_depend_on_the_order_in_the_file(folder: Path, tokens: list[s
 )
 def test_invalid_files_are_named(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "vocab.json").write_text(content)
-    with pytest.raises(UserError, match=rf"vocab\.json[:,]? .*{message}" if "JSON object" not in message else message):
+    with user_error(rf"vocab\.json[:,]? .*{message}" if "JSON object" not in message else message):
         read_vocabulary_json(tmp_path / "vocab.json")

@@ -18,10 +18,10 @@ from one_layer.models import build
 from one_layer.models.accounting import ticket_bytes
 from one_layer.runs.evaluate import evaluate
 from one_layer.runs.rescoring import rescored
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.training.metrics import read_metrics
+from tests import user_error
 from tests.tasks.conftest import assert_ticket_is_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -162,14 +162,14 @@ def test_what_a_model_writes_is_one_line_and_moves_no_cursor(model, monkeypatch)
     ],
 )
 def test_settings_that_do_not_fit_are_refused(run_of, changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         run_of(**changes)
 
 
 def test_a_broken_model_writes_nothing(model):
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), model.variables)
     for temperature in (0.0, 1.0):
-        with pytest.raises(UserError, match="logits are not finite: this checkpoint cannot continue a text"):
+        with user_error("logits are not finite: this checkpoint cannot continue a text"):
             dataclasses.replace(changed(model, temperature=temperature), variables=broken).generate(["ab"])
 
 
@@ -178,7 +178,7 @@ def test_a_ticket_of_bytes_has_the_vocabulary_of_bytes(model, tmp_path):
     tokens = model.assets.target_vocabulary.tokens
     swapped = Vocabulary((*tokens[:5], tokens[6], tokens[5], *tokens[7:]))
     text = dataclasses.replace(model.assets, source_vocabulary=swapped, target_vocabulary=swapped)
-    with pytest.raises(UserError, match="reads text in bytes, but its vocabulary is not that of bytes"):
+    with user_error("reads text in bytes, but its vocabulary is not that of bytes"):
         tickets.save(tmp_path / "ticket", tickets.from_run(dataclasses.replace(model, assets=text)))
     assert not any(tmp_path.iterdir())
 

@@ -20,11 +20,10 @@ from one_layer.runs.evaluate import evaluate
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import resolve
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tickets import restore_ticket
 from one_layer.training.train import train
-from tests import tfds_sets, tiny
+from tests import tfds_sets, tiny, user_error
 
 WORDS = ("tram", "bridge", "garden", "letter", "window", "river")
 CHANGES = {
@@ -109,11 +108,9 @@ def test_lines_in_labels_out(workdir):
     first, empty, third = model.lines(["a FINE river", "", "a poor garden"])
     assert first.startswith("positive	") and third.startswith("negative	") and empty == ""
     assert model.classify(["", " "]) == [None, None]
-    with pytest.raises(UserError, match=r"line 2, 'fine\\tpoor', has 1 tab, but this model labels one text"):
+    with user_error(r"line 2, 'fine\\tpoor', has 1 tab, but this model labels one text"):
         model.classify(["fine", "fine	poor"])
-    with pytest.raises(
-        UserError, match="this is a classification model, which does not translate; give --mode=classify"
-    ):
+    with user_error("this is a classification model, which does not translate; give --mode=classify"):
         model.check_verb("translate")
 
 
@@ -122,10 +119,10 @@ def test_an_encoder_is_taken_over_for_any_spelling_of_its_language(workdir, fold
     data = resolve(values(folder, **{"data.source_language": "en-GB"})).data
     corpus = task.corpus_in_vocabularies_of(source, data)
     assert corpus.languages[0] == "en-GB" and corpus.source_vocabulary == source.assets.source_vocabulary
-    with pytest.raises(UserError, match=r"data.source_language is 'de', but the encoder of train.init_from reads 'en'"):
+    with user_error(r"data.source_language is 'de', but the encoder of train.init_from reads 'en'"):
         task.corpus_in_vocabularies_of(source, resolve(values(folder, **{"data.source_language": "de"})).data)
     alone = replace(source, config=source.config.replace(family="decoder", encoder_layers=0, decoder_layers=1))
-    with pytest.raises(UserError, match=r"the model of train\.init_from has no encoder: its task is classification"):
+    with user_error(r"the model of train\.init_from has no encoder: its task is classification"):
         task.corpus_in_vocabularies_of(alone, data)
 
 
@@ -280,18 +277,12 @@ def test_cut_texts_are_counted_in_every_part(sets):
         ({"task": "translation"}, "model.decoder_layers is 0; a translation model needs at least 1"),
         ({"task": "translation", "model.decoder_layers": 1}, "task=translation, but data.source='labelled'"),
         ({"model.decoder_layers": 1}, "model.decoder_layers is 1; a classifier has no decoder: give 0"),
-        (
-            {"train.select": "f1"},
-            "train.select is 'f1', but the validation set is measured by nll and accuracy",
-        ),
+        ({"train.select": "f1"}, "train.select is 'f1', but the validation set is measured by nll and accuracy"),
         ({"data.labels": ""}, "data.source='labelled' and data.labels=''; give data.source=labelled or"),
         ({"data.source": "text"}, "data.source='text' and data.labels='sst2'"),
         ({"data.joined_vocabulary": True}, "labels are not text"),
         ({"data.directory": ""}, "data.directory is empty: give the folder with the files"),
-        (
-            {"data.labels": "qqp", "data.max_length": 5},
-            r"data\.max_length is 5; two texts need at least 6 tokens",
-        ),
+        ({"data.labels": "qqp", "data.max_length": 5}, r"data\.max_length is 5; two texts need at least 6 tokens"),
         (
             {
                 "model.positions": "frozen",
@@ -304,7 +295,7 @@ def test_cut_texts_are_counted_in_every_part(sets):
     ],
 )
 def test_what_no_classification_can_have_is_refused(changes, message, folder):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         resolve(values(folder, **changes))
 
 
@@ -317,5 +308,5 @@ def test_labels_of_another_task_are_refused(folder):
 
     assert scored("negative", "positive").valid
     for strange in (("positive", "negative"), ("negative", "positive", "neither")):
-        with pytest.raises(UserError, match=f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
+        with user_error(f"the labels of this model are {' '.join(strange)}, but sst2 has negative"):
             scored(*strange)

@@ -10,9 +10,9 @@ from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus
 from one_layer.data.loading import load, load_scored
 from one_layer.data.special_tokens import UNK
-from one_layer.system.errors import UserError
 from one_layer.tasks.classification.corpus import LabelledReader
 from one_layer.tasks.classification.labels import describe_counts, label_set, majority
+from tests import user_error
 
 ROWS = [("a b", "c", "entails"), ("b", "a", "neutral"), ("c", "c", "entails"), ("a", "b c", "neutral")]
 LABELS = "entails,neutral"
@@ -66,34 +66,29 @@ def test_labels_can_come_from_the_training_text(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").unlink()
     (tmp_path / "valid.tsv").write_text(tabbed([("a", "b", "other")]))
     data = config(tmp_path, "from_train", "1,2,3", train="train.tsv")
-    with pytest.raises(
-        UserError,
-        match=r"the label 'other' does not occur in the training text, which has very_entails.*_neutral; correct the label, or list the "
-        r"labels in data\.labels$",
+    with user_error(
+        r"the label 'other' does not occur in the training text, which has very_entails.*_neutral; correct the label, or list the "
+        r"labels in data\.labels$"
     ):
         load_scored(data, corpus.vocabularies, None, "valid", LabelledReader())
     _, encode = LabelledReader().encoders(replace(data, held_out=0.1), corpus.vocabularies)
-    with pytest.raises(
-        UserError, match=r"_neutral \(data\.held_out=0\.1 may have taken all of its texts out\); correct the"
-    ):
+    with user_error(r"_neutral \(data\.held_out=0\.1 may have taken all of its texts out\); correct the"):
         encode("other")
 
 
 def test_bare_numbers_need_names(tmp_path: Path) -> None:
     rows = [(a, b, str(int(label == "entails"))) for a, b, label in ROWS]
     folder = written(tmp_path, "tsv", tabbed(rows))
-    with pytest.raises(
-        UserError, match=r"valid.tsv, line 1: the label '1' is unknown; .* data.labels=0:entails,1:neutral"
-    ):
+    with user_error(r"valid.tsv, line 1: the label '1' is unknown; .* data.labels=0:entails,1:neutral"):
         read(config(folder, LABELS, "1,2,3"))
     for labels in ("0:neutral,1:entails", "1:entails,0:neutral"):
         assert names(read(config(folder, labels, "1,2,3"))) == [label for _, _, label in ROWS]
     assert names(read(config(folder, "0,1", "1,2,3"))) == [label for *_, label in rows]
     # Nor does a training text say what its numbers mean.
-    with pytest.raises(UserError, match=r"bare numbers, 0, 1; .* --config.data.labels=0:NAME,1:NAME, or keep .*=0,1$"):
+    with user_error(r"bare numbers, 0, 1; .* --config.data.labels=0:NAME,1:NAME, or keep .*=0,1$"):
         read(config(folder, "from_train", "1,2,3"))
     written(folder, "tsv", tabbed([*rows, ("a", "c", "2")]))
-    with pytest.raises(UserError, match=r"line 5: the label '2' is unknown; data.labels has 0, 1; add 2:NAME$"):
+    with user_error(r"line 5: the label '2' is unknown; data.labels has 0, 1; add 2:NAME$"):
         read(config(folder, "0:neutral,1:entails", "1,2,3"))
     written(folder, "tsv", tabbed([*rows, ("a", "c", "2nd")] * 2))
     assert names(read(config(folder, "from_train", "1,2,3"))).count("2nd") == 2  # one name is enough
@@ -106,18 +101,16 @@ def test_numbers_are_numbers_however_they_are_written(tmp_path: Path, pair: tupl
     if "neutral" in pair:
         assert read(config(folder, "from_train", "1,2,3")).target_vocabulary.tokens[UNK + 1 :] == (first, second)
         return
-    with pytest.raises(
-        UserError, match=rf"numbers, {first}, {second}; .* --config.data.labels={first}:NAME,{second}:NAME"
-    ):
+    with user_error(rf"numbers, {first}, {second}; .* --config.data.labels={first}:NAME,{second}:NAME"):
         read(config(folder, "from_train", "1,2,3"))
     assert set(names(read(config(folder, f"{first}:bad,{second}:good", "1,2,3")))) == {"bad", "good"}
-    with pytest.raises(UserError, match=rf"the label '{pair[1]}' is unknown; .* say what the numbers mean"):
+    with user_error(rf"the label '{pair[1]}' is unknown; .* say what the numbers mean"):
         read(config(folder, LABELS, "1,2,3"))
 
 
 def test_a_task_whose_publisher_has_names_takes_no_numbers(tmp_path: Path) -> None:
     folder = written(tmp_path, "tsv", tabbed([("1", "a", "b"), ("0", "b", "c")]))
-    with pytest.raises(UserError, match=r"line 1: the label '1' is unknown; .*data.labels=0:entailment,1:not_ent"):
+    with user_error(r"line 1: the label '1' is unknown; .*data.labels=0:entailment,1:not_ent"):
         read(config(folder, "rte", ""))
     assert names(read(config(folder, "qqp", ""))) == ["duplicate", "not_duplicate"]
     assert names(read(config(folder, "qqp", "2,3,1"))) == ["duplicate", "not_duplicate"]
@@ -138,7 +131,7 @@ def test_a_task_whose_publisher_has_names_takes_no_numbers(tmp_path: Path) -> No
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, labels: str, columns: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         label_set(config(tmp_path, labels, columns))
 
 
@@ -158,7 +151,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, labels: str, columns: s
 def test_labels_of_a_training_text_that_cannot_be_meant(
     tmp_path: Path, rows: list[tuple[str, ...]], message: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         read(config(written(tmp_path, "tsv", tabbed(rows)), "from_train", "1,2"))
 
 
@@ -169,5 +162,5 @@ def test_the_most_frequent_label() -> None:
 
 def test_two_labels_that_would_have_one_name_are_not_merged(tmp_path):
     rows = [("a", "b", label) for label in ("very good", "bad", " very  good", "very_good")]
-    with pytest.raises(UserError, match=r"line 4: the labels 'very good' and 'very_good' would have one name"):
+    with user_error(r"line 4: the labels 'very good' and 'very_good' would have one name"):
         read(config(written(tmp_path, "txt", tabbed(rows)), labels="from_train", columns="1,2,3"))

@@ -12,11 +12,11 @@ from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.importers.embeddings import Side, embedding_rows, run_tables
 from one_layer.runs.evaluate import evaluate
-from one_layer.system.errors import UserError
 from one_layer.tasks import TASKS
 from one_layer.tasks.masked_lm.model import WHITE_AT_END
 from one_layer.training.fine_tuning import source_of
 from one_layer.training.metrics import read_metrics
+from tests import user_error
 from tests.tasks.conftest import assert_ticket_is_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def test_it_learns_and_says_what_it_measures(folder, model):
 def test_a_text_of_which_no_token_is_masked_is_refused(folder, model):
     """It would have an nll of 0, better than any other."""
     few = dataclasses.replace(model, data=dataclasses.replace(model.data, mask_share=1e-9))
-    with pytest.raises(UserError, match="no token of valid is masked"):
+    with user_error("no token of valid is masked"):
         evaluate(few, "valid", None)
 
 
@@ -60,13 +60,13 @@ def test_it_is_refused_before_training(folder, tmp_path, part):
     for name in ("train", "valid", "test"):
         (tmp_path / name).write_text("a\n" if name == part else "uno due tre gatto cinque\n" * 40, "utf-8")
     named = dataclasses.replace(data, train="train", valid="valid", tests=("test",), held_out=0.0)
-    with pytest.raises(UserError, match=f"no token of {part} is masked"):
+    with user_error(f"no token of {part} is masked"):
         TASKS["masked_lm"].corpus(named)
 
 
 def test_a_run_that_begins_with_it_reads_the_same_units(folder, run_of):
     other = {"data.unit": "bytes", "data.bpe_merges": 0, "train.init_from": str(folder.path)}
-    with pytest.raises(UserError, match=r"data\.unit is 'bytes', but it is 'bpe' there; give --config\.data\.unit=bpe"):
+    with user_error(r"data\.unit is 'bytes', but it is 'bpe' there; give --config\.data\.unit=bpe"):
         source_of(run_of(**other))
 
 
@@ -103,14 +103,14 @@ def test_a_ticket_without_a_mask_in_its_vocabulary_is_refused(model, tmp_path):
     tokens = model.assets.target_vocabulary.tokens
     other = Vocabulary(tuple("mask" if token == MASK else token for token in tokens))
     text = dataclasses.replace(model.assets, source_vocabulary=other, target_vocabulary=other)
-    with pytest.raises(UserError, match="its vocabulary has no <mask>, which a masked language model needs"):
+    with user_error("its vocabulary has no <mask>, which a masked language model needs"):
         tickets.save(tmp_path / "ticket", tickets.from_run(dataclasses.replace(model, assets=text)))
 
 
 def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
-    with pytest.raises(UserError, match=r"line 2, 'uno due', has no <mask>; put one where a token is wanted"):
+    with user_error(r"line 2, 'uno due', has no <mask>; put one where a token is wanted"):
         model.fill(["<mask>", "uno due"])
-    with pytest.raises(UserError, match=r"line 1 has .* tokens .*, but the context has 16; give a shorter line"):
+    with user_error(r"line 1 has .* tokens .*, but the context has 16; give a shorter line"):
         model.fill(["gatto " * 30 + "<mask>"])
 
 
@@ -132,7 +132,7 @@ def test_a_line_without_a_mask_or_longer_than_the_context_is_refused(model):
     ],
 )
 def test_settings_that_do_not_fit_are_refused(run_of, changes, message):
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         run_of(**changes)
 
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from one_layer.data.special_tokens import EOS, PAD
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation.beam_search import Hypotheses, beam_search
+from tests import user_error
 
 BATCH, VOCAB, LONGEST, ROWS = 3, 6, 4, 1009
 SENTENCES = np.arange(BATCH)
@@ -257,7 +257,7 @@ def test_inactive_sentences_take_no_part():
 @pytest.mark.parametrize(("options", "message"), [({"beam": 0}, "beam is 0"), ({"max_length": 0}, "max_length 0")])
 def test_refuses_what_cannot_be_searched(options, message):
     model = partial(prefix_model, random_table(0))
-    with pytest.raises(UserError, match=message):
+    with user_error(message):
         beam_search(model, {}, 1, **{"beam": 2, "max_length": 3, **options})
 
 

@@ -13,10 +13,10 @@ from one_layer.data.corpus import Split
 from one_layer.data.text.lines import read_lines
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import unknown_marked
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation import bleu
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import TOKENIZERS, SearchSettings
+from tests import user_error
 
 LINE = st.lists(st.sampled_from("abc"), max_size=12).map(" ".join)
 
@@ -97,9 +97,9 @@ def test_compound_split_scores_the_parts() -> None:
 
 @pytest.mark.parametrize("score", [bleu.bleu_tokenized, bleu.bleu_compound_split, bleu.bleu_sacre])
 def test_unequal_or_no_lines(score: Callable[[list[str], list[str]], object]) -> None:
-    with pytest.raises(UserError, match="1 hypotheses and 2 references"):
+    with user_error("1 hypotheses and 2 references"):
         score(["a"], ["a", "b"])
-    with pytest.raises(UserError, match="0 hypotheses and 0 references"):
+    with user_error("0 hypotheses and 0 references"):
         score([], [])
 
 
@@ -155,9 +155,7 @@ def test_a_ticket_never_starts_a_download(monkeypatch: pytest.MonkeyPatch, tmp_p
     loads = tokenize in ("flores101", "flores200")
     for file_bytes in (100, None):
         monkeypatch.setattr(TranslationModel, "file_bytes", file_bytes)
-        refused = pytest.raises(
-            UserError, match=f"evaluation.tokenize={tokenize} needs a model that sacreBLEU downloads"
-        )
+        refused = user_error(f"evaluation.tokenize={tokenize} needs a model that sacreBLEU downloads")
         with refused if loads and file_bytes else pytest.raises(AttributeError):  # the fake model cannot search
             model.score(Split(), "test")
     if loads:

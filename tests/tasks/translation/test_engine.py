@@ -14,13 +14,12 @@ from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary
 from one_layer.importers import ctranslate2
 from one_layer.importers.ctranslate2 import searching
-from one_layer.system.errors import UserError
 from one_layer.tasks.causal_lm.model import CausalLanguageModel
 from one_layer.tasks.translation import engine as engines
 from one_layer.tasks.translation import model as translation_model
 from one_layer.tasks.translation.engine import Search
 from one_layer.tasks.translation.settings import SearchSettings
-from tests import ROOT
+from tests import ROOT, user_error
 from tests.tiny_tickets import TINY, ticket_of
 
 TOKENS = (*SPECIALS, "a", "b", "c", "d")
@@ -94,7 +93,7 @@ def test_a_batch_has_no_more_tokens_than_the_settings_say():
 
 
 def test_outputs_that_are_no_numbers():
-    with pytest.raises(UserError, match="not finite: this checkpoint cannot translate"):
+    with user_error("not finite: this checkpoint cannot translate"):
         search(Reversing(float("nan")))(SENTENCES, "")
 
 
@@ -105,24 +104,19 @@ def restored(folder, config=TINY, **changes):
 
 def test_what_the_engine_cannot_do_is_refused(tmp_path, monkeypatch):
     model = restored(tmp_path)
-    with pytest.raises(UserError, match=r"--engine=ctranslate2 has all masks applied; leave --ticket_mode=packed out"):
+    with user_error(r"--engine=ctranslate2 has all masks applied; leave --ticket_mode=packed out"):
         searching(dataclasses.replace(model, packed=True), "ctranslate2")
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(
-        UserError, match=r"--engine=ctranslate2-int8 needs the package ctranslate2, .*requirements-engi"
-    ):
+    with user_error(r"--engine=ctranslate2-int8 needs the package ctranslate2, .*requirements-engi"):
         searching(model, "ctranslate2-int8")
-    with pytest.raises(
-        UserError,
-        match=r"model.encoder_layers is 'SR' with model.reservoir=gru, but .*; give a model without such reservoirs$",
+    with user_error(
+        r"model.encoder_layers is 'SR' with model.reservoir=gru, but .*; give a model without such reservoirs$"
     ):
         searching(restored(tmp_path, encoder_layers="SR", reservoir="gru"), "ctranslate2")
     longer = dataclasses.replace(model, settings=SearchSettings(max_length_b=1000))
-    with pytest.raises(
-        UserError, match=r"has 2,048 positions, and a translation may have 2,228 tokens; give a smaller"
-    ):
+    with user_error(r"has 2,048 positions, and a translation may have 2,228 tokens; give a smaller"):
         searching(longer, "ctranslate2")
-    with pytest.raises(UserError, match="--engine=ctranslate2 is for translation, and this is a causal_lm model"):
+    with user_error("--engine=ctranslate2 is for translation, and this is a causal_lm model"):
         searching(object.__new__(CausalLanguageModel), "ctranslate2")
 
 

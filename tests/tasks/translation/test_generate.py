@@ -11,13 +11,13 @@ from one_layer.data.special_tokens import EOS, PAD
 from one_layer.models import build, initialize
 from one_layer.models.config import ModelConfig
 from one_layer.models.sharding import Devices
-from one_layer.system.errors import UserError
 from one_layer.tasks import model as models
 from one_layer.tasks import work
 from one_layer.tasks.translation import generate
 from one_layer.tasks.translation.beam_search import Hypotheses
 from one_layer.tasks.translation.generate import search, translated
 from one_layer.tasks.translation.settings import SearchSettings
+from tests import user_error
 
 VOCAB, LONGEST, MOST = 14, 7, 9
 CONFIG = ModelConfig(VOCAB, VOCAB, d_model=8, ffn=16, heads=2, encoder_layers=1, decoder_layers=2)
@@ -61,9 +61,8 @@ def same(found, others):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_is_kept(prepared, found, seed):
     order = np.random.default_rng(seed).permutation(len(SENTENCES))
-    same(
-        translated(CONFIG, SETTINGS, prepared, [SENTENCES[place] for place in order]), [found[place] for place in order]
-    )
+    given, expected = ([each[place] for place in order] for each in (SENTENCES, found))
+    same(translated(CONFIG, SETTINGS, prepared, given), expected)
 
 
 def test_an_accelerator_takes_the_rows_that_its_memory_holds():
@@ -164,6 +163,7 @@ def test_masks_may_be_made_once_or_in_every_step(found):
     same(translated(CONFIG, SETTINGS, VARIABLES, SENTENCES), found)
 
 
+@pytest.mark.slow
 def test_padding_on_either_side_and_the_scores_of_the_whole_network(found):
     """Given right-padded to `translated`, left-padded here."""
     rows = [np.concatenate([np.full(LONGEST - len(ids), PAD), ids]) for ids in SENTENCES]
@@ -179,11 +179,11 @@ def test_padding_on_either_side_and_the_scores_of_the_whole_network(found):
 )
 def test_lengths_that_no_search_can_have_are_refused(change):
     (name,) = change
-    with pytest.raises(UserError, match=rf"evaluation\.{name} is .*; it must lie in \["):
+    with user_error(rf"evaluation\.{name} is .*; it must lie in \["):
         SearchSettings(**change)
 
 
 def test_a_broken_model_translates_nothing():
     broken = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), VARIABLES)
-    with pytest.raises(UserError, match="logits are not finite"):
+    with user_error("logits are not finite"):
         translated(CONFIG, SETTINGS, models.prepared(CONFIG, broken), SENTENCES)

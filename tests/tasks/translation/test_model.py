@@ -14,9 +14,9 @@ from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_a
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
-from one_layer.system.errors import UserError
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
+from tests import user_error
 from tests.data.text.test_metaspace import ODD, SENTENCES
 
 RAW = ["Er sagt: „Die E-Mail ist GROSS & alt.“", "Das war gut, z. B. am 3. Mai."]
@@ -48,10 +48,7 @@ def model_with(folder: Path, parrot: Parrot, **steps: bool) -> TranslationModel:
 def test_raw_text_comes_back_but_for_case_and_typography(tmp_path: Path, split_hyphens: bool) -> None:
     parrot = Parrot()
     model = model_with(tmp_path, parrot, split_hyphens=split_hyphens)
-    assert model.translate(RAW) == [
-        'er sagt: "die e-mail ist gross & alt".',
-        "das war gut, z. b. am 3. mai.",
-    ]
+    assert model.translate(RAW) == ['er sagt: "die e-mail ist gross & alt".', "das war gut, z. b. am 3. mai."]
     tokens = [model.assets.source_vocabulary.decode(ids) for ids in parrot.given]
     assert "<unk>" not in " ".join(tokens)
     assert ("@-@" in tokens[0].replace("@@ ", "")) == split_hyphens
@@ -190,9 +187,7 @@ def test_subwords_that_nobody_joins_are_named(tmp_path: Path) -> None:
     "undo", ["sentencepiece,subword-nmt", "moses,sentencepiece", "none,moses", "spm", "moses,", "@@ "]
 )
 def test_unknown_ways_to_undo_are_refused(undo: str) -> None:
-    with pytest.raises(
-        UserError, match=r"data\.undo='.*' is unknown: give subword-nmt, byte-level, sentencepiece or moses"
-    ):
+    with user_error(r"data\.undo='.*' is unknown: give subword-nmt, byte-level, sentencepiece or moses"):
         DataConfig(undo=undo)
 
 
