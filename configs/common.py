@@ -203,6 +203,9 @@ def _optim() -> ConfigDict:
     optim.weight_decay = 0.0
     optim.clip = 0.0  # the largest norm of the gradient; 0: no clipping
     optim.label_smoothing = 0.1
+    # Signs of random weights are tanh(score / T) in training; T falls from so many steps of optim.lr to 0. 0: they are signs from the
+    # beginning, as the masks of the paper are. docs/results.md
+    optim.softness = 0.0
     optim.accumulate = 1  # micro-batches per update
 
     # What is trained, and what is frozen: names of parts, separated by commas; empty: all, and nothing. A name is a word or words joined by

@@ -41,6 +41,9 @@ class Supermask:
     `dynamic_scale` multiplies every mask by √(size / kept) along `axis` (see `rescaled`).
 
     With `magnitude` the gradient of the mask goes to |S|, so dL/dS = dL/dM · sign(S). With all others it goes to S itself.
+
+    With a `temperature` T the mask of `sign` is tanh(S / T), which is the sign where T is small (Lahoud et al. 2019, arXiv 1902.00730).
+    It is for training alone: `select`, which evaluations and tickets use, knows no T.
     """
 
     # Of a class of one's own: one of SELECTIONS whose masks have the same values (`one_layer.own_selection`).
@@ -50,6 +53,7 @@ class Supermask:
     selection: str = "magnitude"
     threshold: float = 0.0
     dynamic_scale: bool = False
+    temperature: float | Float[Array, ""] | None = None
 
     @property
     def exact(self) -> bool:
@@ -121,6 +125,8 @@ class Supermask:
         """Returns what `select` returned as a mask, through which the gradient passes to `scores`."""
         scores = jnp.asarray(scores)
         mask = jnp.where(entries == BROKEN, jnp.nan, entries).astype(scores.dtype)
+        if self.temperature is not None:
+            mask *= jnp.tanh(lax.stop_gradient(jnp.abs(scores)) / self.temperature)
         return self.scaled(_straight_through(self.by, mask, scores), axis)
 
     def scaled(self, mask: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:

@@ -88,6 +88,7 @@ def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, leng
         run.seed,
         devices=devices,
         loops=keeps_loops(run.train, run.train.updates or SHORT),
+        softness=run.optim.softness,
     )
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {

@@ -41,6 +41,7 @@ class OptimConfig:
     weight_decay: float = 0.0
     clip: float = 0.0
     label_smoothing: float = 0.1
+    softness: float = 0.0
     accumulate: int = 1
     train_only: str = ""
     freeze: str = ""
@@ -58,7 +59,7 @@ class OptimConfig:
             )
         if (self.warmup or 0) > MOST_UPDATES:
             raise UserError(f"optim.warmup is {self.warmup}; it must be at most {MOST_UPDATES:,}")
-        check_least("optim", self, lr=0, warmup=0, warmup_init_lr=0, weight_decay=0, clip=0, accumulate=1)
+        check_least("optim", self, lr=0, warmup=0, warmup_init_lr=0, weight_decay=0, clip=0, softness=0, accumulate=1)
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,11 @@ def _check_together(run: RunConfig) -> None:
             "model.keep below 1, layers that are trained, or model.embedding=trained"
         )
     TrainedParts.of(model)
+    if run.optim.softness and not (model.masked and model.selection == "sign"):
+        raise UserError(
+            f"optim.softness is {run.optim.softness}, but the model has no signs to soften: weights is {model.weights} and selection "
+            f"{model.selection}; give model.selection=sign and model.keep=1, or optim.softness=0"
+        )
     if "train" in run.data.tests:
         raise UserError(
             "data.tests contains 'train', but result.json has the fingerprint of the training text by that name; rename the test set, or "

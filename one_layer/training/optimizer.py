@@ -48,15 +48,26 @@ def learning_rate(schedule: str, pace: Pace | Float[Array, "5"], count: int | In
     return jnp.where(step < warmup, first + slope * step, falling)
 
 
+def temperature(softness: Rate, pace: Pace | Float[Array, "5"], count: int | Int[Array, ""]) -> Float[Array, ""]:
+    """The T of signs tanh(S / T) in the update after `count` others: `softness`·lr·(1 − s)^1.5, s the share of updates since the warm-up.
+
+    Scores have no scale of their own but the rate at which they move, so T is counted in steps of the peak rate. It is 0 at the end, where
+    signs are signs: the least float stands for 0, which would make 0/0.
+    """
+    lr, _, _, warmup, of_rest = pace
+    left = 1.0 - jnp.clip((jnp.asarray(count, jnp.float32) - warmup) * of_rest, 0.0, 1.0)
+    return jnp.maximum(softness * lr * left * jnp.sqrt(left), jnp.finfo(jnp.float32).tiny)
+
+
 def optimizer(config: OptimConfig) -> optax.GradientTransformationExtraArgs:
     """Clipping, Adam and decoupled weight decay p −= lr·wd·p, in this order. Gradients must be divided by the targets' count before.
 
     Each update is told the run's `pace`. Numbers of `config` may be traced; a traced one stands for numbers that are not 0.
     """
     return optax.chain(
-        _clip(config.clip) if _is_on(config.clip) else optax.identity(),
+        _clip(config.clip) if is_on(config.clip) else optax.identity(),
         _adam(config.b1, config.b2, config.eps),
-        optax.add_decayed_weights(config.weight_decay) if _is_on(config.weight_decay) else optax.identity(),
+        optax.add_decayed_weights(config.weight_decay) if is_on(config.weight_decay) else optax.identity(),
         _at_pace(config.schedule),
     )
 
@@ -71,7 +82,8 @@ def _at_pace(schedule: str) -> optax.GradientTransformationExtraArgs:
     return optax.GradientTransformationExtraArgs(scaling(None).init, update)
 
 
-def _is_on(rate: Rate) -> bool:
+def is_on(rate: Rate) -> bool:
+    """Whether a number, which may be traced, is not 0."""
     return isinstance(rate, jax.core.Tracer) or bool(rate)
 
 
@@ -113,6 +125,6 @@ def _adam(b1: Rate, b2: Rate, eps: Rate) -> optax.GradientTransformation:
 
 def _correction(decay: Rate, count: Int[Array, ""]) -> Float[Array, ""]:
     """The bias correction 1 − decay^count. It uses expm1, because 1 − 0.9999 computed with a power is off by 2e-4 in float32."""
-    if not _is_on(decay):
+    if not is_on(decay):
         return jnp.float32(1.0)
     return -jnp.expm1(count * (jnp.log(decay) if isinstance(decay, jax.core.Tracer) else math.log(decay)))

@@ -20,6 +20,7 @@ INPUTS = (
     "optim.weight_decay",
     "optim.clip",
     "optim.label_smoothing",
+    "optim.softness",
 )
 # These decide only the values that arrays begin with.
 _DRAWN = (
@@ -28,7 +29,13 @@ _DRAWN = (
     "model.init_embedding",
     "model.scale_by_keep",
 )
-_ABSENT_AT_0 = ("optim.b1", "optim.b2", "optim.weight_decay", "optim.clip")  # at 0 the program has no such part
+_ABSENT_AT_0 = (
+    "optim.b1",
+    "optim.b2",
+    "optim.weight_decay",
+    "optim.clip",
+    "optim.softness",
+)  # at 0 the program has no such part
 
 
 def program(config: Mapping[str, Any]) -> dict[str, Any]:

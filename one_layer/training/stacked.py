@@ -112,6 +112,7 @@ def _step(run: RunConfig, model: ModelConfig, updates: int) -> Callable[..., Any
             devices,
             Distil.of(run.train),
             keeps_loops(run.train, updates),
+            optim.softness,
         )
         return step(*rest, active=active)
 

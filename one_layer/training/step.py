@@ -5,6 +5,7 @@ An update whose loss or gradient is not finite changes nothing.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from one_layer.tasks.losses import Distil
 from one_layer.tasks.protocol import Task
 from one_layer.training.backskipping import probes, uses_policy
 from one_layer.training.frozen_masks import with_frozen_masks
+from one_layer.training.optimizer import is_on, temperature
 from one_layer.training.own_rows import on_own_rows
 
 Tree = Any
@@ -42,6 +44,7 @@ def train_step(
     devices: Devices | None = None,
     distil: Distil | None = None,
     loops: bool = False,
+    softness: float = 0.0,
 ) -> Step:
     """The jitted function (params, moments, fixed, batch, number, pace, skips) -> (params, moments, sums).
 
@@ -55,10 +58,10 @@ def train_step(
     params and moments stay as they were. With `train.backskip=policy`, an update that `skips` the backward pass through reservoirs has a
     program of its own.
     `devices` share out the work; by default there is one. With `distil`, batches also have what a teacher says of their targets.
-    With `loops`, a GPU's program keeps its loops over layers.
+    With `loops`, a GPU's program keeps its loops over layers. With `softness`, signs are soft (`one_layer.training.optimizer.temperature`).
     """
     devices = devices or Devices.holding(())
-    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil, loops)
+    step = update(task, config, optimizer, config.supermask, smoothing, seed, devices, distil, loops, softness)
     return devices.jit_step(step, *state_shapes(config, optimizer, devices))
 
 
@@ -80,8 +83,9 @@ def update(
     devices: Devices,
     distil: Distil | None = None,
     loops: bool = False,
+    softness: Number = 0.0,
 ) -> Callable[..., Any]:
-    """The function that `train_step` compiles. `supermask`, `smoothing`, `seed` and what `optimizer` was made from may be traced.
+    """The function that `train_step` compiles. `supermask`, `smoothing`, `seed`, `softness` and what `optimizer` was made from may be traced.
 
     It has one more argument, `active`: if that is False, params and moments stay as they were.
     """
@@ -114,11 +118,15 @@ def update(
         active: bool | Bool[Array, ""] = True,
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         untouched = fixed.keys() - {"materialized"}
+        mask = supermask
+        if is_on(softness):
+            assert pace is not None  # which says how far the run is
+            mask = replace(supermask, temperature=temperature(softness, pace, number))
 
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
             seen = quantized(variables, config.precisions)
-            variables = materialize(seen, supermask, devices.selecting(supermask))
+            variables = materialize(seen, mask, devices.selecting(mask))
             return parts.apart(devices.for_computing(variables), untouched)
 
         # Every matrix is quantised and every mask selected once per update, before the scan over the layers. In the scan, each selection

@@ -77,7 +77,9 @@ class Trainer:
         parts, smoothing = TrainedParts.of(model), run.optim.label_smoothing
         self.moments = devices.initial_moments(lambda params: self.optimizer.init(parts.pick(params)), self.params)
         distil, loops = Distil.of(run.train), keeps_loops(run.train, self.updates)
-        self.step = train_step(run.task, model, self.optimizer, smoothing, run.seed, devices, distil, loops)
+        self.step = train_step(
+            run.task, model, self.optimizer, smoothing, run.seed, devices, distil, loops, run.optim.softness
+        )
         self.checkpoints = folder.checkpoints(run.train)
         self.sums: dict[str, Any] = {}
         self.saved = time.perf_counter()
