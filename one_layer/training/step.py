@@ -85,7 +85,7 @@ def update(
     loops: bool = False,
     softness: Number = 0.0,
 ) -> Callable[..., Any]:
-    """The function that `train_step` compiles. `supermask`, `smoothing`, `seed`, `softness` and what `optimizer` was made from may be traced.
+    """The function that `train_step` compiles. `supermask`, `smoothing`, `seed`, `softness` and what makes `optimizer` may be traced.
 
     It has one more argument, `active`: if that is False, params and moments stay as they were.
     """

@@ -126,6 +126,11 @@ def test_a_value_of_another_type_is_refused(section, name):
         ("model.heads", 3, "model.heads is 3, which does not divide model.d_model 16"),
         ("data.source", "web", "data.source='web'"),
         ("optim.lr", float("nan"), "optim.lr is nan"),
+        (
+            "optim.softness",
+            1.0,
+            "optim.softness is 1.0, but the model has no signs to soften: weights is one_layer and selection magn",
+        ),
         ("train.updates", 0, "train.updates, train.epochs and train.minutes are all 0"),
         ("train.select", "loss", "train.select is 'loss', but the validation set is measured by nll and bleu;"),
         ("train.log_every", 0, "train.log_every is 0; it must be at least 1"),

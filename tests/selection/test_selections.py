@@ -55,6 +55,21 @@ def test_a_mask_of_signs_drops_nothing(seed):
     np.testing.assert_array_equal(mask, np.where(scores < 0, -1, 1))
 
 
+@quick
+@given(seed=st.integers(0, 2**32 - 1), temperature=st.sampled_from([1e-30, 0.1, 3.0]))
+def test_soft_signs_lie_between_the_signs_which_a_low_temperature_gives_them_and_evaluations_see(seed, temperature):
+    """At 0, soft signs are 0, at each temperature. The gradient passes straight through, and a NaN makes the whole mask NaN."""
+    scores, upstream = np.random.default_rng(seed).standard_normal((2, 6, 10)).astype(np.float32)
+    scores[0, :2] = 0.0, -0.0
+    soft = Supermask(1.0, "sign", temperature=temperature)
+    mask, pull_back = jax.vjp(soft, scores)
+    np.testing.assert_allclose(mask, np.tanh(scores.astype(np.float64) / temperature), rtol=1e-5)
+    np.testing.assert_array_equal(pull_back(jnp.asarray(upstream))[0], upstream)
+    np.testing.assert_array_equal(soft.select(scores), np.where(scores < 0, -1, 1))
+    scores[2, 3] = np.nan
+    assert np.isnan(soft(scores)).all()
+
+
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_every_selection_passes_the_gradient_straight_through_and_a_nan_on(selection):
     scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)

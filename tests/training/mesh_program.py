@@ -34,6 +34,7 @@ MODELS = {
     "signs": MODEL.replace(
         weights="one_layer", selection="signed_threshold", init_scheme="signed_constant", freeze="encoder"
     ),
+    "soft": MODEL.replace(weights="one_layer", selection="sign", keep=1.0),
     "dense": MODEL.replace(weights="dense", dropout=0.1),
 }
 MESHES = {"one device": None, "data": (8, 1), "mixed": (4, 2)}
@@ -68,7 +69,8 @@ def case(name: str, mesh: str) -> dict[str, Any]:
     fixed = with_frozen_masks(config, params, fixed, devices)
     parts = TrainedParts.of(config)
     moments = devices.initial_moments(lambda params: adam.init(parts.pick(params)), params)
-    step = train_step(TASKS["translation"], config, adam, 0.1, 1, devices=devices)
+    softness = 10.0 if name == "soft" else 0.0
+    step = train_step(TASKS["translation"], config, adam, 0.1, 1, devices=devices, softness=softness)
     # 60 pairs in two micro-batches of 7 rows, which 8 devices do not divide.
     batches = TrainingBatches(texts(), texts(), max_tokens=14 * 12, accumulate=2, buckets=1, seed=1)
     batches = batches.shared(*devices.shares())
@@ -88,7 +90,7 @@ def case(name: str, mesh: str) -> dict[str, Any]:
         "/".join(key.key for key in path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(variables)
     }
     found["kept"] = {path: int(np.count_nonzero(fetch(leaf))) for path, leaf in products.items() if "kernel" in path}
-    if name != "signs":
+    if name not in ("signs", "soft"):
         settings = SearchSettings(beam=2, max_length_a=0.0, max_length_b=10)
         found["translations"] = [each.tolist() for each in translated(config, settings, variables, texts()[:11])]
     return found

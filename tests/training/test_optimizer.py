@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from one_layer.runs.settings import SCHEDULES, OptimConfig
-from one_layer.training.optimizer import learning_rate, optimizer, pace
+from one_layer.training.optimizer import learning_rate, optimizer, pace, temperature
 from tests import user_error
 
 CONFIG = OptimConfig(
@@ -112,6 +112,16 @@ def test_linear_rises_and_falls_in_straight_lines():
     assert not rates[1000:].any()
 
 
+def test_the_temperature_falls_from_so_many_steps_of_the_peak_rate_to_nearly_0_but_is_never_0():
+    """It is 0 for no number of updates, nor at a rate of 0: a score of 0 would be divided by it."""
+    rates = pace(OptimConfig(lr=0.01, warmup=100), 1000)
+    found = np.asarray(jax.vmap(partial(temperature, 12.0, rates))(jnp.arange(1101)))
+    np.testing.assert_allclose(found[[0, 100, 325]], [0.12, 0.12, 0.12 * 0.75**1.5], rtol=1e-5)
+    assert (np.diff(found[100:1001]) < 0).all()
+    assert (0 < found[1000:]).all() and (found[1000:] < 1e-30).all()
+    assert temperature(12.0, pace(OptimConfig(lr=0.0, warmup=0), 10), 0) > 0
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
     config = OptimConfig(lr=1e-3, schedule=schedule, warmup=0)
@@ -136,6 +146,8 @@ def test_without_a_warm_up_the_rate_starts_at_its_peak(schedule):
         ("eps", 0.0),
         ("label_smoothing", 1.0),
         ("label_smoothing", float("nan")),
+        ("softness", -1.0),
+        ("softness", float("nan")),
         ("accumulate", 0),
     ],
 )

@@ -231,6 +231,9 @@ def test_numbers_do_not_change_the_program():
     same = [{"model.keep": 0.3}, {"seed": 2}, {"optim.lr": 0.1}, {"optim.warmup": 2}, {"optim.b1": 0.5}]
     same += [{"optim.label_smoothing": 0.0}, {"model.init_scheme": "xavier_normal"}]
     assert {mark(changes) for changes in same} == {mark({})}
+    signs = {"model.selection": "sign", "model.keep": 1.0}
+    soft = [signs | {"optim.softness": softness} for softness in (0.0, 1.0, 2.0)]
+    assert mark(soft[0]) != mark(soft[1]) == mark(soft[2])
     assert mark({"train.bytes": 9000, "model.keep": 0.3}) != mark({"train.bytes": 9000})  # another width fits
 
 

@@ -26,7 +26,7 @@ def found():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "mesh"), EVERY)
+@pytest.mark.parametrize(("model", "mesh"), [*EVERY, ("soft", "mixed")])
 def test_training_is_the_same_on_every_mesh(found, model, mesh):
     """Dropout too: the parts of a batch draw what the whole batch draws."""
     alone, shared = found[f"{model} one device"], found[f"{model} {mesh}"]

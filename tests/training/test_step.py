@@ -83,6 +83,24 @@ def test_the_update_is_the_gradient_of_the_mean_over_tokens(step):
     np.testing.assert_allclose(sums["norm"], squares**0.5, rtol=1e-5)
 
 
+def test_soft_signs_are_signs_in_the_end_and_other_numbers_before():
+    """The last update is that of a run whose signs were never soft, bit for bit."""
+    config, rates = CONFIG.replace(selection="sign", keep=1.0), pace(OptimConfig(lr=0.1, warmup=0), 10)
+    of_sign, soft = (
+        train_step(TASKS["translation"], config, DESCENT, SMOOTHING, 1, softness=each) for each in (0.0, 5.0)
+    )
+    fixed = initialize(config, 3)
+    params = fixed.pop("params")
+
+    def after(step, number):
+        new, _, sums = step(jax.tree.map(jnp.copy, params), DESCENT.init(params), fixed, batch(), number, rates)
+        return new, sums
+
+    assert equal(after(soft, 10), after(of_sign, 10))
+    assert equal(after(of_sign, 0), after(of_sign, 10))
+    assert not equal(after(soft, 0), after(of_sign, 0))
+
+
 def test_micro_batches_and_empty_rows_change_nothing(step):
     """Though the pairs' lengths differ, and so the micro-batches' tokens."""
     one, _, sums = step(*start(), batch(), 0)
