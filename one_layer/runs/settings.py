@@ -236,6 +236,11 @@ def _check_together(run: RunConfig) -> None:
             f"optim.softness is {run.optim.softness}, but the model has no signs to soften: weights is {model.weights} and selection "
             f"{model.selection}; give model.selection=sign and model.keep=1, or optim.softness=0"
         )
+    if run.optim.softness and run.train.patience:
+        raise UserError(
+            f"train.patience={run.train.patience} could end the run while its signs are soft (optim.softness={run.optim.softness}): the "
+            "validation sees signs, whose scores get better late; leave one of the two out"
+        )
     if "train" in run.data.tests:
         raise UserError(
             "data.tests contains 'train', but result.json has the fingerprint of the training text by that name; rename the test set, or "

@@ -143,6 +143,14 @@ def test_what_no_run_can_have_is_refused(name, value, message):
         resolve(changed(name, value))
 
 
+def test_no_run_with_soft_signs_ends_by_patience():
+    """Its validation, which sees signs, gets better late."""
+    soft = {"model.selection": "sign", "model.keep": 1.0, "optim.softness": 1.0}
+    resolve(tiny.config({**soft, "train.patience": 0}))
+    with user_error("train.patience=3 could end the run while its signs are soft"):
+        resolve(tiny.config({**soft, "train.patience": 3}))
+
+
 @pytest.mark.parametrize("section", [name for name in RECORDS if name != "mesh"])
 def test_a_missing_section_is_named(section):
     config = tiny.config()
