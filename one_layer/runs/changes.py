@@ -34,10 +34,10 @@ def may_change(name: str, values: tuple[Any, Any], run: RunConfig) -> bool:
 
     Keys that only say how long to train, how to score test sets or where files lie may change: a run recognises its text by its content.
     Keys that decide the validation score may not, because that score selects the best checkpoint. The number of updates may change only
-    if the schedule does not depend on it.
+    if neither the schedule nor the softness of signs depends on it.
     """
     if name in ("train.updates", "train.epochs"):
-        return run.optim.schedule == "inverse_sqrt"
+        return run.optim.schedule == "inverse_sqrt" and not run.optim.softness
     section, _, key = name.partition(".")
     if name in ("data.bpe_codes", "data.vocabulary", "data.translations"):  # another place; there must be one
         return all(values)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 _LONGER = (
-    ". The learning rate of optim.schedule={} falls to 0 at the end of its run, so the length of this run cannot change. To train longer, "
-    "start anew in another --workdir with more updates, or with optim.schedule=inverse_sqrt, whose runs can be continued"
+    ". {} falls to 0 at the end of its run, so the length of this run cannot change. To train longer, start anew in another --workdir with "
+    "more updates, or with optim.schedule=inverse_sqrt and optim.softness=0, whose runs can be continued"
 )
 
 
@@ -91,7 +91,9 @@ class RunFolder(RunPaths):
         fatal = {name: each for name, each in changes(before, run).items() if not may_change(name, each, run)}
         if fatal:
             keys = "; ".join(f"{name}: {there!r} there, {here!r} here" for name, (there, here) in fatal.items())
-            longer = _LONGER.format(run.optim.schedule) if fatal.keys() <= {"train.updates", "train.epochs"} else ""
+            soft, schedule = run.optim.softness, run.optim.schedule
+            falls = f"What optim.softness={soft} gives" if soft else f"The learning rate of optim.schedule={schedule}"
+            longer = _LONGER.format(falls) if fatal.keys() <= {"train.updates", "train.epochs"} else ""
             raise UserError(
                 f"{self} holds a run with another config ({keys}); give another --workdir, or the same values{longer}"
             )

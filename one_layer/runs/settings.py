@@ -230,17 +230,9 @@ def _check_together(run: RunConfig) -> None:
             "there are no masks and nothing to train: no layer is masked with a keep below 1, or trained (L), and no table is; give a "
             "model.keep below 1, layers that are trained, or model.embedding=trained"
         )
-    TrainedParts.of(model)
-    if run.optim.softness and not (model.masked and model.selection == "sign"):
-        raise UserError(
-            f"optim.softness is {run.optim.softness}, but the model has no signs to soften: weights is {model.weights} and selection "
-            f"{model.selection}; give model.selection=sign and model.keep=1, or optim.softness=0"
-        )
-    if run.optim.softness and run.train.patience:
-        raise UserError(
-            f"train.patience={run.train.patience} could end the run while its signs are soft (optim.softness={run.optim.softness}): the "
-            "validation sees signs, whose scores get better late; leave one of the two out"
-        )
+    parts = TrainedParts.of(model)
+    if run.optim.softness:
+        _check_softness(run, model, parts)
     if "train" in run.data.tests:
         raise UserError(
             "data.tests contains 'train', but result.json has the fingerprint of the training text by that name; rename the test set, or "
@@ -256,6 +248,20 @@ def _check_together(run: RunConfig) -> None:
     if run.train.select not in known:
         raise UserError(
             f"train.select is {run.train.select!r:.200}, but the validation set is measured by {' and '.join(known)}; give one of these"
+        )
+
+
+def _check_softness(run: RunConfig, model: ModelConfig, parts: TrainedParts) -> None:
+    masks = [path[1:] for path in shapes(model) if path[-1] == "scores"]
+    if model.selection != "sign" or not masks or any(parts.rows.get(path, []) is not None for path in masks):
+        raise UserError(
+            f"optim.softness={run.optim.softness} softens the signs that a run trains, all of them; give model.selection=sign and "
+            "model.keep=1 and freeze no masks, or optim.softness=0"
+        )
+    if run.train.patience:
+        raise UserError(
+            f"train.patience={run.train.patience} could end the run while its signs are soft (optim.softness={run.optim.softness}): the "
+            "validation sees signs, whose scores get better late; leave one of the two out"
         )
 
 

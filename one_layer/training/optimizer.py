@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Float32, Int
 
 from one_layer.runs.settings import OptimConfig
 
+HARD_FROM = 0.85  # the share of updates after which soft signs are signs
 Rate = float | Float[Array, ""]  # a number of the config, or traced where one program trains several runs
 Pace = Float32[np.ndarray, "5"]
 
@@ -49,14 +50,14 @@ def learning_rate(schedule: str, pace: Pace | Float[Array, "5"], count: int | In
 
 
 def temperature(softness: Rate, pace: Pace | Float[Array, "5"], count: int | Int[Array, ""]) -> Float[Array, ""]:
-    """The T of signs tanh(S / T) in the update after `count` others: `softness`·lr·(1 − s)^1.5, s the share of updates since the warm-up.
+    """The T of signs tanh(S / T) in the update after `count` others: `softness`·lr·(1 − s / 0.85), with s the share of updates since the warm-up.
 
-    Scores have no scale of their own but the rate at which they move, so T is counted in steps of the peak rate. It is 0 at the end, where
-    signs are signs: the least float stands for 0, which would make 0/0.
+    Scores have no scale of their own but the rate at which they move, so T is counted in steps of the peak rate. Where it would be 0, so that
+    signs are signs, it is the least float: a score of 0 would be divided by it.
     """
     lr, _, _, warmup, of_rest = pace
-    left = 1.0 - jnp.clip((jnp.asarray(count, jnp.float32) - warmup) * of_rest, 0.0, 1.0)
-    return jnp.maximum(softness * lr * left * jnp.sqrt(left), jnp.finfo(jnp.float32).tiny)
+    share = (jnp.asarray(count, jnp.float32) - warmup) * of_rest
+    return jnp.maximum(softness * lr * (1.0 - jnp.clip(share / HARD_FROM, 0.0, 1.0)), jnp.finfo(jnp.float32).tiny)
 
 
 def optimizer(config: OptimConfig) -> optax.GradientTransformationExtraArgs:

@@ -35,11 +35,16 @@ def test_how_long_to_go_on_may_change_unless_the_schedule_hangs_on_it(tmp_path):
     RunFolder(tmp_path / "endless").write_config(tiny.run())
     assert RunFolder(tmp_path / "endless").claim(tiny.run(longer))
     cosine = {"optim.schedule": "cosine"}
-    RunFolder(tmp_path / "cosine").write_config(tiny.run(cosine))
-    with user_error(r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here") as caught:
-        RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer))
-    assert "optim.schedule=cosine falls to 0 at the end of its run" in str(caught.value)
-    assert "To train longer, start anew in another --workdir" in str(caught.value)
+    soft = {"optim.softness": 1.0, "model.selection": "sign", "model.keep": 1.0, "train.patience": 0}
+    for name, falling, said in (
+        ("cosine", cosine, "optim.schedule=cosine falls to 0 at the end of its run"),
+        ("soft", soft, "What optim.softness=1.0 gives falls to 0"),
+    ):
+        RunFolder(tmp_path / name).write_config(tiny.run(falling))
+        with user_error(r"train\.epochs: 0 there, 2 here; train\.updates: 12 there, 99 here") as caught:
+            RunFolder(tmp_path / name).claim(tiny.run(falling | longer))
+        assert said in str(caught.value)
+        assert "To train longer, start anew in another --workdir" in str(caught.value)
     with pytest.raises(UserError) as caught:
         RunFolder(tmp_path / "cosine").claim(tiny.run(cosine | longer | {"model.keep": 0.25}))
     assert "To train longer" not in str(caught.value)

@@ -126,11 +126,6 @@ def test_a_value_of_another_type_is_refused(section, name):
         ("model.heads", 3, "model.heads is 3, which does not divide model.d_model 16"),
         ("data.source", "web", "data.source='web'"),
         ("optim.lr", float("nan"), "optim.lr is nan"),
-        (
-            "optim.softness",
-            1.0,
-            "optim.softness is 1.0, but the model has no signs to soften: weights is one_layer and selection magn",
-        ),
         ("train.updates", 0, "train.updates, train.epochs and train.minutes are all 0"),
         ("train.select", "loss", "train.select is 'loss', but the validation set is measured by nll and bleu;"),
         ("train.log_every", 0, "train.log_every is 0; it must be at least 1"),
@@ -143,12 +138,21 @@ def test_what_no_run_can_have_is_refused(name, value, message):
         resolve(changed(name, value))
 
 
-def test_no_run_with_soft_signs_ends_by_patience():
-    """Its validation, which sees signs, gets better late."""
-    soft = {"model.selection": "sign", "model.keep": 1.0, "optim.softness": 1.0}
-    resolve(tiny.config({**soft, "train.patience": 0}))
-    with user_error("train.patience=3 could end the run while its signs are soft"):
-        resolve(tiny.config({**soft, "train.patience": 3}))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train.patience": 3}, "train.patience=3 could end the run while its signs are soft"),
+        ({"optim.freeze": "encoder.1.masks"}, "optim.softness=1.0 softens the signs that a run trains, all of them"),
+        ({"optim.freeze": "masks", "model.embedding": "trained"}, "freeze no masks"),
+        ({"model.selection": "magnitude", "model.keep": 0.5}, "give model.selection=sign"),
+        ({"model.weights": "dense"}, "give model.selection=sign"),
+    ],
+)
+def test_soft_signs_are_those_of_a_run_that_trains_them_all_to_its_end(changes, message):
+    soft = {"model.selection": "sign", "model.keep": 1.0, "optim.softness": 1.0, "train.patience": 0}
+    resolve(tiny.config(soft))
+    with user_error(message):
+        resolve(tiny.config(soft | changes))
 
 
 @pytest.mark.parametrize("section", [name for name in RECORDS if name != "mesh"])
