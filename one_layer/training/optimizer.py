@@ -50,10 +50,11 @@ def learning_rate(schedule: str, pace: Pace | Float[Array, "5"], count: int | In
 
 
 def temperature(softness: Rate, pace: Pace | Float[Array, "5"], count: int | Int[Array, ""]) -> Float[Array, ""]:
-    """The T of signs tanh(S / T) in the update after `count` others: `softness`·lr·(1 − s / 0.85), with s the share of updates since the warm-up.
+    """The T of signs tanh(S / T) in the update after `count` others: `softness`·lr·(1 − s / 0.85).
 
-    Scores have no scale of their own but the rate at which they move, so T is counted in steps of the peak rate. Where it would be 0, so that
-    signs are signs, it is the least float: a score of 0 would be divided by it.
+    s is the share of the updates after the warm-up that are done. Scores have no scale of their own but the rate at which they move, so T
+    is counted in steps of the peak rate. Where it would be 0, so that signs are signs, it is the least float: a score of 0 would be
+    divided by it.
     """
     lr, _, _, warmup, of_rest = pace
     share = (jnp.asarray(count, jnp.float32) - warmup) * of_rest
