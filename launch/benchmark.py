@@ -48,12 +48,9 @@ def _print(result: dict[str, Any]) -> None:
     lists = {name: value for name, value in measured.items() if isinstance(value, list) and isinstance(value[0], dict)}
     once = {name: value for name, value in measured.items() if name not in lists}
     for rows in ([once] if once else [], *lists.values()):
-        for cells in [list(rows[0]), *(map(_cell, row.values()) for row in rows)] if rows else []:
-            print("  ".join(f"{cell:>{max(14, len(name))}}" for name, cell in zip(rows[0], cells, strict=True)))
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        for cells in [rows[0], *(row.values() for row in rows)] if rows else []:
+            texts = (f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells)
+            print("  ".join(f"{text:>{max(14, len(name))}}" for name, text in zip(rows[0], texts, strict=True)))
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ def measure(size: str, quick: bool, peer: str = "") -> dict[str, Any]:
     """
     rows, about = [], {}
     updates = 1 if quick else 10
+    peak = next((peak for name, peak in _PEAKS.items() if name in jax.devices()[0].device_kind), None)
     for tokens, dtype, dropout in _QUICK if quick else _WORKLOADS:
         batch = random_batch(pairs=tokens // LENGTH)
         configs = {weights: model_of(weights, size).replace(dtype=dtype, dropout=dropout) for weights in _WEIGHTS}
@@ -59,13 +60,8 @@ def measure(size: str, quick: bool, peer: str = "") -> dict[str, Any]:
                     "of_peer": seconds / took[f"{peer}: dense"] if peer else None,
                     "tokens_per_second": tokens / seconds,
                     "teraflops": work / 1e12 if work else None,
-                    "utilisation": work / 1e12 / peak if work and (peak := _peak()) else None,
+                    "utilisation": work / 1e12 / peak if work and peak else None,
                     "peak_bytes": (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use"),
                 }
             )
     return {"steps": rows} | ({"peers": about} if peer else {})
-
-
-def _peak() -> float | None:
-    kind = jax.devices()[0].device_kind
-    return next((peak for name, peak in _PEAKS.items() if name in kind), None)

@@ -42,20 +42,19 @@ def measure(size: str, quick: bool) -> dict[str, Any]:
     return {
         "beam": BEAM,
         "sentences_per_second": rows,
-        "bytes": {name: _bytes(tree) for name, (_, tree) in kinds.items()},
+        "bytes": {name: sum(leaf.nbytes for leaf in jax.tree.leaves(tree)) for name, (_, tree) in kinds.items()},
         "allocated": [_row("line", line), _row("batch", batches[0])],
     }
 
 
 def _row(what: str, searchers: dict[str, Any]) -> dict[str, Any]:
-    sizes = {name: _allocated(search) for name, search in searchers.items()}
+    """The bytes of the arguments, the results and the temporary values of each search."""
+    known = {name: search.memory_analysis() for name, search in searchers.items()}
+    sizes = {
+        name: each.argument_size_in_bytes + each.output_size_in_bytes + each.temp_size_in_bytes
+        for name, each in known.items()
+    }
     return {"allocated": what, **sizes, "ratio": sizes["packed"] / sizes["materialized"]}
-
-
-def _allocated(search: Any) -> int:
-    """Returns the bytes of the arguments, the results and the temporary values."""
-    sizes = search.memory_analysis()
-    return sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
 
 
 def _searcher(config: ModelConfig, variables: dict[str, Any], source: np.ndarray) -> Any:
@@ -66,7 +65,3 @@ def _searcher(config: ModelConfig, variables: dict[str, Any], source: np.ndarray
         return search(config, variables, source, beam=BEAM, max_length=longest, length_penalty=1.0)
 
     return jax.jit(searched).lower(variables, source).compile()
-
-
-def _bytes(tree: Any) -> int:
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from one_layer.commands.importing import Imported, main_of, read_merges, run_of
+from one_layer.commands.importing import Imported, main_of, run_of
 from one_layer.data.special_tokens import EOS
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.preprocess import Preprocessing
+from one_layer.data.text.preprocess import Preprocessing, read_codes
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_ids
 from one_layer.importers import gpt2, llama
 from one_layer.importers.config_json import ConfigJson
@@ -43,10 +43,11 @@ def convert(source: Path, overrides: dict[str, Any]) -> Imported:
             f"{source} has no {llama.OUTPUT}, though its config.json does not say that tie_word_embeddings is true; give a folder "
             "as it was written"
         )
-    merges = read_merges(source)
+    merges = read_codes(source / "merges.txt", "byte-level")
     tokens = (*SPECIALS, *byte_level.pieces(merges))
     rows = _rows(source, options, tokens, program.EMBEDDING, len(np.atleast_1d(state.get(program.EMBEDDING, ()))))
-    run = run_of(_stated(options), overrides, _assumed(source, options))
+    stated = {"task": "causal_lm", "model": {"norm_position": "pre", "encoder_layers": 0, **options.model}}
+    run = run_of(flatten(stated), overrides, _assumed(source, options))
     config = run.model_config(len(tokens), len(tokens))
     if config.weights == "one_layer":
         raise UserError(
@@ -59,11 +60,6 @@ def convert(source: Path, overrides: dict[str, Any]) -> Imported:
     absent = ", ".join(token for token, row in zip(tokens, rows, strict=True) if row is None)
     said = [f"the rows of {absent} are the mean of the others: the folder has no such tokens"] if absent else []
     return run, assets, variables, said
-
-
-def _stated(options: Options) -> dict[str, Any]:
-    """The config values that the folder decides."""
-    return flatten({"task": "causal_lm", "model": {"norm_position": "pre", "encoder_layers": 0, **options.model}})
 
 
 def _assumed(source: Path, options: Options) -> dict[str, Any]:

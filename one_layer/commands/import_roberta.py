@@ -18,10 +18,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from one_layer.commands.importing import Imported, main_of, read_merges, run_of
+from one_layer.commands.importing import Imported, main_of, run_of
 from one_layer.data.text import byte_level
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.preprocess import LABEL, Preprocessing
+from one_layer.data.text.preprocess import LABEL, Preprocessing, read_codes
 from one_layer.data.text.units import MASK
 from one_layer.data.text.vocabulary import SPECIALS, Vocabulary, read_vocabulary_json
 from one_layer.importers.config_json import ConfigJson
@@ -137,7 +137,7 @@ def _outputs(state: StateDict) -> int:
 
 
 def _assets(run: RunConfig, source: Path, vocabulary: Vocabulary) -> TextAssets:
-    codes = read_merges(source)
+    codes = read_codes(source / "merges.txt", "byte-level")
     byte_level.check_pieces(byte_level.pieces(codes)[len(byte_level.LETTERS) :], vocabulary.tokens, str(source))
     if run.task.name == "classification":
         labels = Vocabulary(SPECIALS + label_set(run.data).labels)

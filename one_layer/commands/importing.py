@@ -10,7 +10,6 @@ from one_layer.cli.command import parser_of
 from one_layer.cli.config_files import defaults
 from one_layer.cli.overrides import override
 from one_layer.data.text.assets import TextAssets
-from one_layer.data.text.preprocess import read_codes
 from one_layer.importers.safetensors_files import INDEX
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import replaced
@@ -55,11 +54,6 @@ def check_files(source: Path, kind: str) -> None:
         raise UserError(
             f"{source} has no {' and no '.join(missing)}; give the folder of a {kind}, which has {', '.join(FILES)}"
         )
-
-
-def read_merges(source: Path) -> str:
-    """The merges of a folder's byte-level BPE. Raises: UserError for a file that has none."""
-    return read_codes(source / "merges.txt", "byte-level")
 
 
 def new_folder(workdir: Any) -> RunFolder:

@@ -49,8 +49,6 @@ TOLERANCE = 0.001
 VALID_EVERY = 23
 STEPS = tuple(Preprocessing(language, tokenize=True, lowercase=True, normalize=False) for language in LANGUAGES)
 
-Pairs = list[tuple[str, str]]
-
 
 def prepare(archive: Path, out: Path, merges: int) -> None:
     """Prepares the training text of `archive` in the folder `out`.
@@ -63,7 +61,10 @@ def prepare(archive: Path, out: Path, merges: int) -> None:
     read = published.checksums([archive])
     extract(archive, files, raw)
     log.info("tokenising %s", archive)
-    train_and_valid, left_out = _filtered(_words(*_sides(raw, TRAIN)))
+    every = _words(*_sides(raw, TRAIN))
+    reasons = [published.why_left_out(*pair, 175) for pair in every]
+    train_and_valid = [pair for pair, reason in zip(every, reasons, strict=True) if not reason]
+    left_out = Counter(filter(None, reasons))
     words = {
         "train": [pair for number, pair in enumerate(train_and_valid, start=1) if number % VALID_EVERY],
         "valid": train_and_valid[VALID_EVERY - 1 :: VALID_EVERY],
@@ -85,21 +86,14 @@ def prepare(archive: Path, out: Path, merges: int) -> None:
 
 def _sides(raw: Path, name: str) -> tuple[list[str], list[str]]:
     """Returns the lines of text of both languages, of the training file or of a test set."""
-    if name == TRAIN:
-        return published.both_sides([raw / f"{name}.{language}" for language in LANGUAGES], published.talk_lines)
-    return published.both_sides([raw / f"{name}.{language}.xml" for language in LANGUAGES], published.segments)
+    ending, text = ("", published.talk_lines) if name == TRAIN else (".xml", published.segments)
+    return published.both_sides([raw / f"{name}.{language}{ending}" for language in LANGUAGES], text)
 
 
-def _words(source: list[str], target: list[str]) -> Pairs:
+def _words(source: list[str], target: list[str]) -> list[tuple[str, str]]:
     """Returns the tokenised and lower-cased pairs."""
     sides, _ = streaming.words((source, target), len(source), (STEPS[0], STEPS[1]))
     return list(zip(*sides, strict=True))
-
-
-def _filtered(pairs: Pairs) -> tuple[Pairs, Counter[str]]:
-    reasons = [published.why_left_out(*pair, 175) for pair in pairs]
-    kept = [pair for pair, reason in zip(pairs, reasons, strict=True) if not reason]
-    return kept, Counter(reason for reason in reasons if reason)
 
 
 def _check_counts(counts: dict[str, int]) -> None:

@@ -47,9 +47,7 @@ def load(
     assets = assets_of(config, reader, prepared.assets.vocabularies, prepared.assets.codes, steps)
     splits = {name: _scored_split(config, reader, assets, pairs, source.ids(name)) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
-    report = [*source.report.values(), *prepared.report]
-    report += [_describe(config, reader, assets, name, split) for name, split in {"valid": valid, **tests}.items()]
-    report += [_describe_vocabularies(assets), *_remarks(assets)]
+    report = [*source.report.values(), *prepared.report, *_report(config, reader, assets, {"valid": valid, **tests})]
     return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
 
 
@@ -74,13 +72,9 @@ def load_scored(
     assets = assets_of(config, reader, vocabularies, codes, steps)
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part], source.ids(part)) for name, part in names.items()}
-    report = [
-        *source.report.values(),
-        *(_describe(config, reader, assets, name, split) for name, split in splits.items()),
-    ]
-    valid, tests = splits.pop("valid", Split()), splits
-    report += [_describe_vocabularies(assets), *_remarks(assets)]
-    return Corpus(**vars(assets), train=Split(), valid=valid, tests=tests, report=report)
+    report = [*source.report.values(), *_report(config, reader, assets, splits)]
+    valid = splits.pop("valid", Split())
+    return Corpus(**vars(assets), train=Split(), valid=valid, tests=splits, report=report)
 
 
 def scored_names(source: Source | PlainParts, wanted: str) -> dict[str, str]:
@@ -114,18 +108,19 @@ def _scored_split(
     return Split(source, target, raw[0], reference, plain)
 
 
-def _describe(config: DataConfig, reader: ParallelReader, assets: TextAssets, name: str, split: Split) -> str:
-    sizes = reader.describe(assets, name, split.source, split.target)
-    cut = reader.describe_cut(config, split.source, split.target)
-    return "; ".join(phrase for phrase in (sizes, cut) if phrase)
-
-
-def _describe_vocabularies(assets: TextAssets) -> str:
-    source, target = assets.source_vocabulary, assets.target_vocabulary
+def _report(config: DataConfig, reader: ParallelReader, assets: TextAssets, splits: dict[str, Split]) -> list[str]:
+    """Lines for people about the scored splits and the vocabularies."""
+    lines = []
+    for name, split in splits.items():
+        sizes = reader.describe(assets, name, split.source, split.target)
+        lines.append("; ".join(filter(None, [sizes, reader.describe_cut(config, split.source, split.target)])))
+    source, target = assets.vocabularies
     if source is target:
-        return f"vocabulary: {len(source):,} tokens, joined"
-    sizes = zip(assets.languages, (len(source), len(target)), strict=True)
-    return "vocabularies: " + ", ".join(f"{language} {size:,}" for language, size in sizes) + " tokens"
+        lines.append(f"vocabulary: {len(source):,} tokens, joined")
+    else:
+        ours, theirs = assets.languages
+        lines.append(f"vocabularies: {ours} {len(source):,}, {theirs} {len(target):,} tokens")
+    return lines + _remarks(assets)
 
 
 def _remarks(assets: TextAssets) -> list[str]:

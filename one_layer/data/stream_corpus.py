@@ -1,7 +1,5 @@
 """Reads a corpus of plain text as streams of ids, with its vocabulary and a report for people."""
 
-from typing import Any
-
 import numpy as np
 from tqdm import tqdm
 
@@ -79,14 +77,10 @@ def _training(config: DataConfig, text: PlainText, saved: TextAssets | None, mas
     given = None if saved is None else (saved.vocabularies, saved.codes)
     if given is not None:
         check_files(config, *given)
-    options = _options(config, masked) | given_files(config, *(given or (None, None)))
+    options = {"streamed": True, "masked": masked, **{name: getattr(config, name) for name in _OPTIONS}}
+    options |= given_files(config, *(given or (None, None)))
     prepared = stored(config.store, options, text.files, given, make) if config.store else make()
     return Stream(prepared.source.tokens, config.block), saved or prepared.assets
-
-
-def _options(config: DataConfig, masked: bool) -> dict[str, Any]:
-    """Everything but the text itself that decides the ids of the training text."""
-    return {"streamed": True, "masked": masked, **{name: getattr(config, name) for name in _OPTIONS}}
 
 
 def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:

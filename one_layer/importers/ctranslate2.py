@@ -93,22 +93,14 @@ def write(model: TrainedModel, folder: Path, precision: str) -> None:
 
 def _settings(specs: Any, config: ModelConfig) -> dict[str, Any]:
     """What the specifications of encoder and decoder are made with. Activations in modern blocks are silu, which is SWISH there."""
-    activations = specs.common_spec.Activation
-    activation = {"relu": activations.RELU, "gelu": activations.GELU, "gelu_tanh": activations.GELUTanh}[
-        config.activation
-    ]
-    rotary = {
-        "rotary_dim": config.d_model // config.heads,
-        "rotary_interleave": False,
-        "rotary_base": config.rotary_base,
-    }
-    return {
-        "num_heads": config.heads,
-        "pre_norm": config.norm_position == "pre",
-        "activation": activations.SWISH if config.modern else activation,
-        "rms_norm": parameters.has_rms(config),
-        **({"ffn_glu": True, **rotary} if config.modern else {}),
-    }
+    kinds = specs.common_spec.Activation
+    activations = {"relu": kinds.RELU, "gelu": kinds.GELU, "gelu_tanh": kinds.GELUTanh}
+    found: dict[str, Any] = {"num_heads": config.heads, "pre_norm": config.norm_position == "pre"}
+    found |= {"activation": activations[config.activation], "rms_norm": parameters.has_rms(config)}
+    if config.modern:
+        found |= {"activation": kinds.SWISH, "ffn_glu": True, "rotary_interleave": False}
+        found |= {"rotary_dim": config.d_model // config.heads, "rotary_base": config.rotary_base}
+    return found
 
 
 def arrays(config: ModelConfig, variables: Variables) -> Named:

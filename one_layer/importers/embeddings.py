@@ -67,15 +67,16 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
             "both; turn that off, or give one file with the tokens of both"
         )
     # A file or folder that serves both sides is read once.
+    path, dictionary, roberta = model.embedding_path, model.embedding_vocabulary, cache(roberta_table)
     tables: dict[str, Callable[[Side], Table]] = {
         "run": partial(_of_run, model, cache(_restore)),
         "fairseq": partial(_of_fairseq, model, cache(read_checkpoint), languages),
-        "roberta": partial(_of_roberta, model, cache(roberta_table)),
+        "roberta": lambda side: roberta(_path(path, side), _path(dictionary, side), model.d_model),
     }
     found = {}
     for name, side in sides.items():
         if model.embedding_source == "text":
-            where = _path(model.embedding_path, side)
+            where = _path(path, side)
             rows = read_embeddings(where, side.vocabulary, model.d_model)
         else:
             table = tables[model.embedding_source](side)
@@ -83,7 +84,7 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
         _report(name, rows, where)
         found[name] = rows
     if model.positions == "frozen":
-        found["position_embedding"] = _positions(model, _path(model.embedding_path, next(iter(sides.values()))))
+        found["position_embedding"] = _positions(model, _path(path, next(iter(sides.values()))))
     return found
 
 
@@ -153,7 +154,7 @@ def _of_run(model: ModelConfig, restore: Callable[[str], tuple[TrainedModel, tup
     serving = _serving(shared, languages, side, path)
     name = f"{path} (its {languages[serving]} table, update {run.step})"
     check_vectors(tables[serving], model.d_model, name)
-    return Table.of(name, run.assets.vocabularies[serving], tables[serving])
+    return Table(name, run.assets.vocabularies[serving].ids, tables[serving])
 
 
 def _of_fairseq(
@@ -184,11 +185,7 @@ def _of_fairseq(
     check_vectors(rows, model.d_model, f"{path}: {name}.weight")
     vocabulary = Vocabulary.load(dictionary, fairseq=True)
     check_rows(vocabulary, dictionary, len(rows), f"{path}: {name}.weight")
-    return Table.of(f"{path}: {name}.weight", vocabulary, rows)
-
-
-def _of_roberta(model: ModelConfig, read: Callable[[str, str, int], Table], side: Side) -> Table:
-    return read(_path(model.embedding_path, side), _path(model.embedding_vocabulary, side), model.d_model)
+    return Table(f"{path}: {name}.weight", vocabulary.ids, rows)
 
 
 def _serving(shared: bool, theirs: tuple[str, ...], side: Side, where: str) -> int:

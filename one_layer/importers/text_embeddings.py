@@ -23,11 +23,6 @@ class Table:
     places: Mapping[str, int]
     rows: Float32[np.ndarray, "rows d"]
 
-    @staticmethod
-    def of(name: str, vocabulary: Vocabulary, rows: Float32[np.ndarray, "rows d"]) -> Table:
-        """The table whose rows are those of a vocabulary."""
-        return Table(name, vocabulary.ids, rows)
-
     def rows_of(self, vocabulary: Vocabulary) -> Float32[np.ndarray, "vocab d"]:
         """Returns the rows in the order of `vocabulary`; a token that the table lacks gets a row of NaN."""
         pairs = [(here, self.places[token]) for here, token in enumerate(vocabulary.tokens) if token in self.places]

@@ -218,9 +218,8 @@ class Devices:
         """
         if not self.many:
             return Selecting("one" if self.platform == "cpu" else "all")
-        if (
-            supermask.dynamic_scale or supermask.temperature is not None
-        ):  # these masks have other values; W ⊙ M travels instead
+        if supermask.dynamic_scale or supermask.temperature is not None:
+            # These masks have other values; W ⊙ M travels instead.
             return Selecting("shape", _layout)
         signs = "sign" in supermask.kinds
         return Selecting("shape", _layout, lambda path, weights, mask: _product(self, signs, path, weights, mask))

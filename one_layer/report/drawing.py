@@ -76,14 +76,11 @@ def svg(figure: Figure, name: str) -> str:
     text = file.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
-    return re.sub(r'<svg ([^>]*?)width="[\d.]+pt" height="[\d.]+pt"|<svg ', _sized, text, count=1)
+    size = r'<svg ([^>]*?)width="[\d.]+pt" height="[\d.]+pt"|<svg '  # the page decides it
+    return re.sub(size, r'<svg role="img" \1', text, count=1)
 
 
 def standalone(drawing: str) -> str:
     """What `svg` gave, as a file of its own, which follows the light or dark setting of the system."""
     style = "<style>svg { color: #1f2328 } @media (prefers-color-scheme: dark) { svg { color: #e6edf3 } }</style>"
     return re.sub(r"(<svg [^>]*>)", rf"\g<1>{style}", drawing, count=1) + "\n"
-
-
-def _sized(found: re.Match[str]) -> str:
-    return f'<svg role="img" {found[1] or ""}'

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from one_layer.report import naming
@@ -102,7 +101,9 @@ def draw(comparison: Comparison, number: int) -> Picture:
     for place, line in enumerate(comparison.lines):
         marks(axes, [point.keep for point in line], line, *look(place), markersize=5, label=line[0].series)
     for place, point in enumerate(comparison.dense):
-        _level(axes, point, ("--", ":", "-.")[place % 3])
+        axes.axhline(point.mean, linestyle=("--", ":", "-.")[place % 3], color="grey", label=point.label)
+        if off := point.deviation:
+            axes.axhspan(point.mean - off, point.mean + off, color="grey", alpha=0.15, linewidth=0)
     every = tuple(point for line in comparison.lines for point in line) + comparison.dense
     axes.set_xlim(0.0, 1.0)
     legend(figure)
@@ -113,12 +114,6 @@ def draw(comparison: Comparison, number: int) -> Picture:
         every,
         figure,
     )
-
-
-def _level(axes: Axes, point: Point, style: str) -> None:
-    axes.axhline(point.mean, linestyle=style, color="grey", label=point.label)
-    if point.deviation:
-        axes.axhspan(point.mean - point.deviation, point.mean + point.deviation, color="grey", alpha=0.15, linewidth=0)
 
 
 def _caption(comparison: Comparison, points: tuple[Point, ...]) -> str:

@@ -60,10 +60,12 @@ class Judged(NamedTuple):
     def if_enough(self, points: Iterable[Point]) -> Judged:
         """The same; undecided, with the reason, where runs of the `points` that it is about are too few, too short or still learning."""
         points = list(points)
+        records = [record for point in points for record in point.records]
         reasons = {
             f"fewer than {LEAST_SEEDS} seeds": any(len(point.by_seed) < LEAST_SEEDS for point in points),
-            f"fewer than {LEAST_UPDATES} updates": _any_run(points, _is_short),
-            "scores still rise at the end of a run": _any_run(points, _still_gains),
+            # An imported run has no updates of its own.
+            f"fewer than {LEAST_UPDATES} updates": any(0 < r.result.get("steps", 0) < LEAST_UPDATES for r in records),
+            "scores still rise at the end of a run": any(map(_still_gains, records)),
         }
         found = ", ".join(reason for reason, seen in reasons.items() if seen)
         return self._replace(verdict=Verdict.UNDECIDED, seen=f"{self.seen}; {found}") if found else self
@@ -125,15 +127,6 @@ def no_worse(one: Point, other: Point) -> Verdict:
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     """Whether all hold; undecided if some are, and none fails."""
     return next((each for each in (Verdict.FAILS, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
-
-
-def _any_run(points: Iterable[Point], wrong: Callable[[Record], bool]) -> bool:
-    return any(wrong(record) for point in points for record in point.records)
-
-
-def _is_short(record: Record) -> bool:
-    """Whether a run has too few updates; an imported one has none of its own."""
-    return 0 < record.result.get("steps", 0) < LEAST_UPDATES
 
 
 def _still_gains(record: Record) -> bool:

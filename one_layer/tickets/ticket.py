@@ -147,14 +147,10 @@ def make(
     task = task or next(each for each in TASKS.values() if each.family == config.family)
     config = config.replace(selection=stored_as(config.supermask)) if config.masked else config
     settings = (task, config, seed, step, data or DataConfig(), evaluation or task.settings())
-    made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}, "unicode": _unicode(assets)}
+    made_of: dict[str, Any] = {"checkpoint": checkpoint, "training": training or {}}
+    if any(steps.tokenize or steps.lowercase for steps in assets.steps):
+        made_of["unicode"] = unicodedata.unidata_version
     return Ticket(*settings, **made_of, assets=assets, masks=masks, drawn=drawn, arrays=arrays)
-
-
-def _unicode(assets: TextAssets) -> str:
-    """The version of Unicode by which this Python tokenises or lower-cases the text; empty where nothing of that is done."""
-    depends = any(steps.tokenize or steps.lowercase for steps in assets.steps)
-    return unicodedata.unidata_version if depends else ""
 
 
 def variables(ticket: Ticket, packed: bool = False) -> Variables:

@@ -39,18 +39,12 @@ def stored(
     run has a folder of its own. Raises: UserError for a damaged folder, and for one that cannot be written.
     """
     folder = Path(store) / content_key(options, files)
-    if given is not None and not _was_made_with(folder, *given):
+    made_with = load_text_assets(folder) if given is not None and folder.is_dir() else None
+    if given is not None and (made_with is None or (made_with.vocabularies, made_with.codes) != given):
         vocabularies, codes = given
         own = {"given": [*(vocabulary.fingerprint for vocabulary in vocabularies), codes]}
         folder = Path(store) / content_key(options | own, files)
     return open_prepared(folder) if folder.is_dir() else make_prepared(folder, make)
-
-
-def _was_made_with(folder: Path, vocabularies: Vocabularies, codes: str | None) -> bool:
-    if not folder.is_dir():
-        return False
-    assets = load_text_assets(folder)
-    return (assets.vocabularies, assets.codes) == (vocabularies, codes)
 
 
 def content_key(options: dict[str, Any], files: Iterable[Path]) -> str:
@@ -95,18 +89,15 @@ def make_prepared(folder: Path, make: Callable[[], Prepared]) -> Prepared:
     """
     try:
         with new_folder(folder, "data.store") as temporary:
-            _write(_made(make), temporary)
+            try:
+                prepared = make()
+            except OSError as error:  # which would be taken for one of writing the folder
+                raise UserError(f"the training text cannot be read: {error}") from None
+            _write(prepared, temporary)
     except UserError:
         if not folder.is_dir():
             raise
     return open_prepared(folder)
-
-
-def _made(make: Callable[[], Prepared]) -> Prepared:
-    try:
-        return make()
-    except OSError as error:  # which would be taken for one of writing the folder
-        raise UserError(f"the training text cannot be read: {error}") from None
 
 
 def _write(prepared: Prepared, folder: Path) -> None:

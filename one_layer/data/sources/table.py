@@ -102,18 +102,15 @@ class Table:
         return f"data.columns={','.join(self.columns)}"
 
     def _rows(self) -> Iterator[Row]:
-        return self._quoted() if table_kind(self.path) == "csv" else self._tabbed()
+        if table_kind(self.path) == "csv":
+            return self._quoted()
+        return ((number, line.split("\t")) for number, line in enumerate(stream_lines(self.path), start=1) if line)
 
     def _first(self, rows: Iterator[tuple[int, Any]]) -> tuple[int, Any]:
         first = next(rows, None)
         if first is None:
             raise UserError(f"{self.path} has only empty lines; give a table with at least one row")
         return first
-
-    def _tabbed(self) -> Iterator[Row]:
-        for number, line in enumerate(stream_lines(self.path), start=1):
-            if line:
-                yield number, line.split("\t")
 
     def _quoted(self) -> Iterator[Row]:
         csv.field_size_limit(_LONGEST)  # of the process; the default, 2^17, is too few for documents

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 from tqdm import tqdm
 
 from one_layer.data.preparation.parallel import in_threads
@@ -93,22 +93,10 @@ def tokens_that_fit(config: ModelConfig, settings: SearchSettings, longest: int,
 def search_program(config: ModelConfig, settings: SearchSettings) -> Any:
     """The program (variables, source, limits, active) -> hypotheses, compiled once for each padded shape."""
 
-    def search_batch(
-        variables: Variables,
-        source: Int[Array, "batch length"],
-        limit: Int[Array, "batch"],
-        active: Bool[Array, "batch"],
-    ) -> Hypotheses:
-        return search(
-            config,
-            variables,
-            source,
-            beam=settings.beam,
-            max_length=settings.longest(source.shape[1]),
-            limit=limit,
-            length_penalty=settings.length_penalty,
-            active=active,
-        )
+    def search_batch(variables: Variables, source: Array, limit: Array, active: Array) -> Hypotheses:
+        longest, penalty = settings.longest(source.shape[1]), settings.length_penalty
+        options = {"beam": settings.beam, "limit": limit, "length_penalty": penalty, "active": active}
+        return search(config, variables, source, max_length=longest, **options)
 
     return jax.jit(search_batch)
 

@@ -10,8 +10,9 @@ sentence has exactly one translation, so a model can reach 100 BLEU.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TypeVar
 
 import numpy as np
@@ -40,12 +41,8 @@ class Draws:
 
     def __init__(self, seed: int) -> None:
         digest = hashlib.blake2b(f"{seed}/toy".encode(), digest_size=16).digest()
-        self._words = self._stream(np.random.Philox(key=int.from_bytes(digest, "little")))
-
-    @staticmethod
-    def _stream(philox: np.random.Philox) -> Iterator[int]:
-        while True:
-            yield from philox.random_raw(4096).tolist()
+        philox = np.random.Philox(key=int.from_bytes(digest, "little"))
+        self._words = (word for _ in count() for word in philox.random_raw(4096).tolist())
 
     def below(self, bound: int) -> int:
         """Draws an integer in [0, bound)."""
