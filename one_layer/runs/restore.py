@@ -105,7 +105,8 @@ def _steps(checkpoints: Checkpoints, name: str) -> list[int]:
     if name == "last":
         return steps[-1:]
     if name == "best":
-        return [step for step in (checkpoints.best(),) if step is not None]
+        best = checkpoints.best()
+        return steps[-1:] if best is None else [best]  # none: it was removed at this moment
     kind, _, number = name.rpartition(":")
     if not number.isdecimal() or kind not in ("", "average"):
         raise UserError(f"--checkpoint={name!r} is unknown; give best, last, average:N or a step")
