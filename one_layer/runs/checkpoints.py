@@ -198,7 +198,11 @@ class Checkpoints:
         except Exception as error:
             lines = [line for line in str(error).split("\n") if line.strip()] or [type(error).__name__]
             earlier = any(path.stem.isdecimal() and path.suffix in ("", _REPLACED) for path in self.folder.glob("*"))
-            then = "continues from the last complete one" if earlier else "begins anew, because there is no earlier one"
+            then = (
+                "continues from the last one that is complete"
+                if earlier
+                else "begins anew, because there is no earlier one"
+            )
             raise UserError(
                 f"a checkpoint cannot be written to {self.folder} ({lines[-1].strip()[:300]}); free space there, or make the folder "
                 f"writable. Then the same command {then}"
