@@ -118,10 +118,7 @@ def update(
         active: bool | Bool[Array, ""] = True,
     ) -> tuple[Tree, Tree, dict[str, Float[Array, ""]]]:
         untouched = fixed.keys() - {"materialized"}
-        mask = supermask
-        if is_on(softness):
-            assert pace is not None  # which says how far the run is
-            mask = replace(supermask, temperature=temperature(softness, pace, number))
+        mask = softened(supermask, softness, pace, number)
 
         def select(trained: Tree) -> tuple[Tree, Tree]:
             variables = {"params": parts.put(trained, params), **fixed}
@@ -142,11 +139,20 @@ def update(
         gradients = jax.tree.map(lambda g: g / targets, gradients)
         norm = optax.tree.norm(gradients)
         applied = jnp.isfinite(sums["loss"]) & jnp.isfinite(norm) & active
-        before = parts.pick(params), moments
-        trained, moments = only_if(applied, devices, partial(apply, gradients, told), before)
+        trained, moments = only_if(applied, devices, partial(apply, gradients, told), (parts.pick(params), moments))
         return parts.put(trained, params), moments, {**sums, "norm": norm}
 
     return step
+
+
+def softened(
+    supermask: Supermask, softness: Number, pace: Float[Array, "5"] | None, number: Int[Array, ""]
+) -> Supermask:
+    """`supermask` with the temperature of the update after `number` others; as it is without `softness`."""
+    if not is_on(softness):
+        return supermask
+    assert pace is not None  # which says how far the run is
+    return replace(supermask, temperature=temperature(softness, pace, number))
 
 
 def cast(
