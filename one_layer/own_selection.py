@@ -34,6 +34,10 @@ def own_class(selection: str) -> type[Supermask]:
         raise UserError(
             f"{how}it is no class that extends one_layer.supermask.Supermask; see examples/own_selection.py"
         )
+    if found.temperature is not None:  # the class's own, whether a field or not
+        raise UserError(
+            f"{how}its `temperature` is {found.temperature!r:.60}, but by the field of this name Supermask softens signs; rename it"
+        )
     scores = np.random.default_rng(1).normal(size=_TRIED).astype(np.float32)
     try:
         mask = found(selection=selection)

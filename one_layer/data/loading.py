@@ -73,8 +73,8 @@ def load_scored(
     raw = {part: source.read(part) for part in dict.fromkeys(names.values())}
     splits = {name: _scored_split(config, reader, assets, raw[part], source.ids(part)) for name, part in names.items()}
     report = [*source.report.values(), *_report(config, reader, assets, splits)]
-    valid = splits.pop("valid", Split())
-    return Corpus(**vars(assets), train=Split(), valid=valid, tests=splits, report=report)
+    tests = {name: splits[name] for name in source.tests if name in splits}
+    return Corpus(**vars(assets), train=Split(), valid=splits.get("valid", Split()), tests=tests, report=report)
 
 
 def scored_names(source: Source | PlainParts, wanted: str) -> dict[str, str]:

@@ -50,8 +50,8 @@ def load_scored(config: DataConfig, saved: TextAssets, wanted: str = "", masked:
     names = scored_names(parts, wanted)
     splits = {name: _split(config, of_unit, parts.part(part), masked) for name, part in names.items()}
     report = [_describe(of_unit, name, stream(split)) for name, split in splits.items()]
-    valid = splits.pop("valid", Split())
-    return Corpus(**vars(saved), train=Split(), valid=valid, tests=splits, report=report)
+    tests = {name: splits[name] for name in parts.tests if name in splits}
+    return Corpus(**vars(saved), train=Split(), valid=splits.get("valid", Split()), tests=tests, report=report)
 
 
 def unit_of(config: DataConfig, assets: TextAssets) -> Unit:

@@ -190,10 +190,8 @@ def planned_runs(sweep: Path) -> dict[Path, dict[str, Any]]:
 
 def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
     paths, name = RunPaths(folder), place.named(folder)
-    result = _read(paths.result_file, shapes.RESULT) if paths.result_file.is_file() else {}
-    config = result.get("config") or (
-        _read(paths.config_file, shapes.CONFIG) if paths.config_file.is_file() else planned.get("config", {})
-    )
+    result = _if_there(paths.result_file, shapes.RESULT)
+    config = result.get("config") or _if_there(paths.config_file, shapes.CONFIG) or planned.get("config", {})
     words = planned.get("words") or [f"--{word}" for word in result.get("overrides", [])]
     if words and not any(word.startswith("--workdir=") for word in words):
         words = [*words, f"--workdir={name}"]  # outside a sweep, a run's result does not say where it lies
@@ -203,12 +201,22 @@ def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
     # Earlier versions could leave some layers out; such scores are not those of the model.
     evaluations = [_dated(each, result, metrics) for each in found if not each.get("layers")]
     command = shlex.join(["python", "main.py", *words]) if words else ""
-    began = _read(paths.identity_file, shapes.IDENTITY) if paths.identity_file.is_file() else {}
+    began = _if_there(paths.identity_file, shapes.IDENTITY)
     texts = result.get("data", began.get("text", {}))
     now = doing(paths, config.get("train", {}))
     return Record(
         name, flatten(config), result, metrics, evaluations, command, texts, began, now, place.address(folder)
     )
+
+
+def _if_there(path: Path, shape: Any) -> dict[str, Any]:
+    """What `_read` returns; nothing if there is no file, perhaps no longer: a run that becomes longer removes its result at any time."""
+    try:
+        return _read(path, shape)
+    except UserError:
+        if path.is_file():
+            raise
+        return {}
 
 
 def _read(path: Path, shape: Any) -> dict[str, Any]:

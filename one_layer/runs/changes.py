@@ -19,10 +19,10 @@ def everywhere_alike(run: RunConfig) -> dict[str, Any]:
 
 
 def changes(before: dict[str, Any], run: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """The keys (by dotted names) whose values are others in `run` than in `before`, with both values.
+    """The keys (by dotted names) whose values are others in `run` than in `before`, a resolved config, with both values.
 
-    Keys that `run` leaves open are left out, because a resumed run takes the old values. So are keys that only one of the two has: they
-    came with another version of the program, where they have their default values.
+    Keys that `run` leaves open are left out, because a resumed run takes the old values. So are keys that only one of the two has, because
+    their tasks differ.
     """
     now, open_ = flatten(run.raw), left_open(run)
     differing = [name for name in sorted(before.keys() & now.keys()) if before[name] != now[name]]

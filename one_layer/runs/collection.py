@@ -96,19 +96,24 @@ def collect(pattern: str, output: Path) -> int:
         top = os.path.commonpath([name.parent for name in folders.values()])
         for path, name in folders.items():
             found |= {(name.relative_to(top) / file.name).as_posix(): file for file in _files(path)}
+        lines = [line for key in sorted(found) if (line := _line(key, found[key]))]
         packing = zstandard.ZstdCompressor(level=19, write_checksum=True)
         with replacing(output) as out, packing.stream_writer(out, closefd=False) as writer:
-            writer.write(f"{json.dumps({**_HEAD, 'files': len(found)})}\n".encode())
-            for key in sorted(found):
-                writer.write(_line(key, found[key]))
+            for line in (f"{json.dumps({**_HEAD, 'files': len(lines)})}\n".encode(), *lines):
+                writer.write(line)
     return len(runs)
 
 
 def _line(key: str, file: Path) -> bytes:
-    """The line of a file. Raises: UserError for a file or a name that is no text in UTF-8."""
+    """The line of a file; empty if the file is gone, as the result of a run that becomes longer.
+
+    Raises: UserError for a file or a name that is no text in UTF-8.
+    """
     try:
         values = {"file": key, "text": file.read_bytes().decode()}
         return f"{json.dumps(values, ensure_ascii=False)}\n".encode()
+    except FileNotFoundError:
+        return b""
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise UserError(
             f"{str(file)!a} cannot be collected, as it is no text in UTF-8 ({error.reason}); restore it, or leave its run out of --runs"

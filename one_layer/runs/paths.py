@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ class RunPaths:
     def evaluation_file(self, split: str, suffix: str = "") -> Path:
         """The scores of a split by `--mode=evaluate`; `suffix` says the checkpoint."""
         return self.path / f"evaluation-{_in_a_name(split)}{suffix}.json"
+
+    def of_end(self, tests: Iterable[str]) -> list[Path]:
+        """The files that the end of a run with these test sets writes; the result first, which says of the others what they are of."""
+        hypotheses = [self.hypotheses_file(split, kind=kind) for split in tests for kind in ("plain", "tokenized")]
+        return [self.result_file, self.ticket_file, *hypotheses]
 
     @property
     def holds_run(self) -> bool:

@@ -10,6 +10,7 @@ from one_layer.sweeps.places import PLACES, homes, in_sweep
 from one_layer.sweeps.plan import Plan, Run
 from one_layer.system.errors import UserError
 from one_layer.system.files import write_json
+from one_layer.system.removed import without_idle
 
 
 def claim(plan: Plan) -> None:
@@ -33,7 +34,7 @@ def claim(plan: Plan) -> None:
     places = {*map(Path, recorded.get("homes", [])), *homes(recorded["runs"].values()), plan.workdir.absolute()}
     for run in plan.runs:
         for before in _began(run, began):
-            _check(run, in_sweep(flatten(before), places))
+            _check(run, before, places)
     record = {
         "config": plan.config,
         "sweep": plan.sweep,
@@ -67,23 +68,24 @@ def _began(run: Run, recorded: dict[str, Any]) -> list[dict[str, Any]]:
     return [*found, *([read_object(run.paths.config_file)] if run.paths.config_file.is_file() else [])]
 
 
-def _check(run: Run, before: dict[str, Any]) -> None:
-    """Raises: UserError if a run that began with the config `before`, by dotted names, cannot go on as `run`.
+def _check(run: Run, before: dict[str, Any], places: set[Path]) -> None:
+    """Raises: UserError if a run that began with the config `before`, of a sweep in one of `places`, cannot go on as `run`.
 
     A run that has finished is not trained or scored again. So what its result is of must stay, although it may change in a run that
-    goes on.
+    goes on. A key that `before` lacks came with a later version: the run began with its default value.
     """
     own = in_sweep(flatten(run.config), [run.folder.parent])
-    if all(before[name] == own[name] for name in before.keys() & own.keys()):
+    if in_sweep(flatten(before), places) == own:
         return
     from one_layer.runs.changes import changes, may_change  # late: it imports JAX
     from one_layer.runs.settings import resolve, with_values
 
+    began = in_sweep(flatten(resolve(without_idle(before)).raw), places)
     now = with_values(resolve(run.config), {name: own[name] for name in PLACES if name in own})
     finished = run.paths.finished
     refused = {
         name: values
-        for name, values in changes(before, now).items()
+        for name, values in changes(began, now).items()
         if not may_change(name, values, now) or (finished and changes_scores(name) and name not in PLACES_OF_TEXT)
     }
     if refused:

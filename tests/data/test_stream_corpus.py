@@ -184,6 +184,7 @@ def test_only_the_parts_that_a_run_has_are_scored(folder):
     for wanted, parts in (("valid", (True, 0)), ("test", (False, 1)), ("", (True, 1))):
         scored = stream_corpus.load_scored(chosen, saved, wanted)
         assert (len(scored.valid) > 0, len(scored.tests)) == parts
+    assert list(stream_corpus.load_scored(dataclasses.replace(chosen, tests=("valid",)), saved).tests) == ["valid"]
     with user_error(r"--split='dev' is unknown; this run has valid, test \(and test: all"):
         stream_corpus.load_scored(chosen, saved, "dev")
 

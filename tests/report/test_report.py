@@ -194,6 +194,17 @@ def test_a_run_may_finish_while_it_is_read(tmp_path, monkeypatch):
     assert not record.result and unfinished([record]).rows[0][1] == "finished"
 
 
+def test_a_run_may_become_longer_while_it_is_read(tmp_path, monkeypatch):
+    """It removes its result, perhaps after it was found and before it is read."""
+    folder = write_run(tmp_path / "a", {}, 30.0)
+    read = reading.read_object
+    monkeypatch.setattr(
+        reading, "read_object", lambda path: (path.name == "result.json" and path.unlink()) or read(path)
+    )
+    (record,) = read_runs(str(folder))
+    assert not record.result and record.config and unfinished([record]).rows[0][1] == "not finished"
+
+
 def test_a_folder_s_name_may_be_no_text(tmp_path):
     folder = tmp_path / os.fsdecode(b"caf\xe9 au lait")
     write_run(folder / "a", {"data.directory": str(folder)}, 30.0)

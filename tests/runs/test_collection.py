@@ -137,6 +137,14 @@ def test_a_file_that_is_no_text_is_named(folders, tmp_path):
     assert not (tmp_path / "all.jsonl.zst").exists()
 
 
+def test_a_file_that_goes_while_runs_are_collected_is_left_out(folders, tmp_path, monkeypatch):
+    """As the result of a run that becomes longer."""
+    there = collection._files
+    monkeypatch.setattr(collection, "_files", lambda folder: [*there(folder), folder / "evaluation-gone.json"])
+    collection.collect(str(folders), tmp_path / "all.jsonl.zst")
+    assert read_runs(str(tmp_path / "all.jsonl.zst"))
+
+
 def test_a_line_without_end_takes_little_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(collection, "_LONGEST", 1000)
     file = tmp_path / "strange.jsonl.zst"

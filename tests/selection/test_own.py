@@ -56,6 +56,10 @@ class Signs(Supermask):
         return np.where(np.asarray(scores) < 0, -1, 1).astype(np.int8)
 
 
+class Softens(TwoOfFour):
+    temperature = 2.0
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own") / "run"
@@ -96,6 +100,7 @@ def test_without_a_way_to_store_its_bits_there_is_no_ticket_and_a_run_says_so_at
             "with values from 0 to 2; it must make int8 of the same shape, with the values 0, 1",
         ),
         (f"{__name__}:Raises", "it cannot make a mask of scores .*ValueError: cannot reshape"),
+        (f"{__name__}:Softens", "its `temperature` is 2.0, but .* rename it"),
         (f"{__name__}:WrongType", "its `select` makes bool"),
         (f"{__name__}:Signs", "model.dynamic_scale counts ones, and model.selection='[^']*:Signs' has -1 too"),
         (f"{__name__}:UnknownStore", "its stored_as is 'bits'; give one of magnitude"),

@@ -186,6 +186,21 @@ def test_what_a_finished_run_has_been_scored_by_stays(planned, tmp_path):
     assert starts(tmp_path / "runs") == dict.fromkeys(finished(tmp_path / "runs"), 1)
 
 
+def test_a_key_that_only_the_new_config_has_is_compared_with_its_default(planned, tmp_path):
+    """The sweep began with an earlier version of the program, which did not have the key."""
+    plan = planned()
+    assert run(plan) == 0
+
+    def with_clip(clip):
+        configs = [each.config | {"optim": each.config["optim"] | {"clip": clip}} for each in plan.runs]
+        runs = [dataclasses.replace(each, config=config) for each, config in zip(plan.runs, configs, strict=True)]
+        return dataclasses.replace(plan, runs=runs)
+
+    with pytest.raises(UserError, match=r"which has finished \(optim\.clip: 0\.0 there, 0\.5 here\)"):
+        run(with_clip(0.5))
+    assert run(with_clip(0.0)) == 0
+
+
 @pytest.mark.parametrize("runs", [None, [], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])
 def test_a_damaged_file_of_a_sweep_is_said_and_left(planned, tmp_path, runs):
     claim(planned())

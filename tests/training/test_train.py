@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import closing
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ from one_layer.runs.restore import restore_run
 from one_layer.runs.settings import RunConfig
 from one_layer.tasks.translation.task import Translation
 from one_layer.training import meter
+from one_layer.training.course import course
+from one_layer.training.interruption import Interruption
 from one_layer.training.metrics import read_metrics
 from one_layer.training.train import train
 from one_layer.training.trainer import Ready, Trainer, train_step
@@ -193,6 +196,19 @@ def test_text_that_changed_is_noticed(of_text, tmp_path, part, checkpoint):
         train(tiny.run(of_files(folder / "text", 2)), folder / "run", [])
     assert (folder / "run" / "config.json").read_bytes() == before
     assert kept_steps(folder / "run") == [tiny.EVERY] * checkpoint
+
+
+def test_a_run_that_becomes_longer_removes_what_its_end_wrote(tiny_run, tmp_path):
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
+    written = [folder / "result.json", folder / "ticket.safetensors", *folder.glob("hypotheses-*.txt")]
+    (folder / "ticket-int8.safetensors").touch()  # by hand, as evaluations
+    assert len(written) == 4 and all(path.exists() for path in written)
+    trainer = new_trainer(tiny.run({"train.updates": tiny.UPDATES + 1}), folder)
+    with closing(trainer.checkpoints), Interruption() as interruption:
+        trainer.restore()
+        with closing(course(trainer, interruption)) as requests:
+            next(requests)
+    assert not any(path.exists() for path in written) and (folder / "ticket-int8.safetensors").exists()
 
 
 def test_a_run_that_goes_on_removes_what_a_killed_process_had_still_to_remove(tiny_run, tmp_path):

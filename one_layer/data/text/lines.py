@@ -5,6 +5,7 @@ import difflib
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,17 +17,18 @@ from one_layer.system.errors import UserError
 
 _SHOWN = 4  # names of files, in the place of one that is missing
 BLOCK = 512  # bytes that say what a file is
-# What would pass for text byte by byte, and where which bytes tell it.
+# What would pass for text byte by byte, and the bytes at its beginning that tell it.
 _PACKED = {
-    "gzip": (0, b"\x1f\x8b\x08"),
-    "zip": (0, b"PK\x03\x04"),
-    "bzip2": (4, b"1AY&SY"),
-    "xz": (0, b"\xfd7zXZ\0"),
-    "zstd": (0, b"\x28\xb5\x2f\xfd"),
-    "7-Zip": (0, b"7z\xbc\xaf\x27\x1c"),
-    "Parquet": (0, b"PAR1\x15"),  # Thrift's mark of the number that begins its first page, or its footer
-    "a tar archive": (257, b"ustar\0"),
-    "a tar archive of GNU": (257, b"ustar  \0"),
+    "gzip": rb"\x1f\x8b\x08",
+    "zip": rb"PK\x03\x04",
+    "bzip2": rb".{4}1AY&SY",
+    "xz": rb"\xfd7zXZ\0",
+    "zstd": rb"\x28\xb5\x2f\xfd",
+    "7-Zip": rb"7z\xbc\xaf\x27\x1c",
+    # Then Thrift's mark of the number that begins its first page, or its footer; or the length, below 2^24, of what is encrypted.
+    "Parquet": rb"PAR[1E](\x15|...\0)",
+    "a tar archive": rb".{257}ustar\0",
+    "a tar archive of GNU": rb".{257}ustar  \0",
 }
 _POINTER = b"version https://git-lfs.github.com/"
 _WIDE = {"UTF-16LE": 1, "UTF-16BE": 0}  # where the zeros of Latin letters lie
@@ -90,8 +92,8 @@ def stream_lines(path: str | Path) -> Iterator[str]:
 
 def check_text(begin: bytes, name: object) -> None:
     """`begin` are the first `BLOCK` bytes of the file `name`, unpacked. Raises: UserError, which says what it is, if it is no text."""
-    for kind, (place, mark) in _PACKED.items():
-        if begin[place:].startswith(mark):
+    for kind, mark in _PACKED.items():
+        if re.match(mark, begin, re.DOTALL):
             raise UserError(f"{name} holds {kind}, which is not read; give the text itself")
     if begin.startswith(_POINTER):
         raise UserError(

@@ -105,9 +105,7 @@ class LabelledReader(ParallelReader):
     def encoders(self, config: DataConfig, vocabularies: tuple[Vocabulary, Vocabulary]) -> tuple[Encode, Encode]:
         source, labels = vocabularies
         longest = config.max_length
-        return lambda line: cut_texts(source.encode_texts(line), longest), partial(
-            _encode_label, labels, config.held_out
-        )
+        return lambda line: cut_texts(source.encode_texts(line), longest), partial(_encode_label, labels, config)
 
     def fit(self, config: DataConfig, source: TokenStore, target: TokenStore) -> tuple[Bool[np.ndarray, " pairs"], str]:
         none = f"0 texts have {config.max_length} tokens, the most that data.max_length allows"
@@ -130,13 +128,15 @@ class LabelledReader(ParallelReader):
         return self._described(name, [(assets.languages[0], source)])
 
 
-def _encode_label(labels: Vocabulary, held_out: float, label: str) -> Int32[np.ndarray, " length"]:
+def _encode_label(labels: Vocabulary, config: DataConfig, label: str) -> Int32[np.ndarray, " length"]:
     ids = labels.encode(label)
     if ids[0] == UNK:
         known = ", ".join(labels.tokens[len(SPECIALS) :])
-        why = f" (data.held_out={held_out:g} may have taken all of its texts out)" if held_out else ""
+        why = f" (data.held_out={config.held_out:g} may have taken all of its texts out)" if config.held_out else ""
+        text, mend = "the training text", "list the labels in data.labels"
+        if config.teacher:  # a run has the labels of its teacher
+            text, mend = f"{text} of data.teacher={config.teacher}", "give a teacher that has it"
         raise UserError(
-            f"the label {label!r:.60} does not occur in the training text, which has {known:.200}{why}; correct the label, or list the "
-            "labels in data.labels"
+            f"the label {label!r:.60} does not occur in {text}, which has {known:.200}{why}; correct the label, or {mend}"
         )
     return ids

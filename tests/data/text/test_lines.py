@@ -173,6 +173,9 @@ CONTENTS = {
     "tar": (archive(TEXT.encode()), "holds a tar archive"),
     "tar of GNU": (archive(TEXT.encode(), tarfile.GNU_FORMAT), "holds a tar archive of GNU"),
     "parquet": (b"PAR1\x15\x04\x15", "holds Parquet"),
+    "parquet with an encrypted column": (b"PAR1\x2d\x1f\0\0\xc3\x28", "holds Parquet"),
+    "encrypted parquet": (b"PARE\x2d\x1f\0\0\xc3\x28", "holds Parquet"),
+    "parquet with an encrypted footer": (b"PARE\x15\x04\x15", "holds Parquet"),
     "pointer": (POINTER, "is a pointer of Git LFS .* git lfs pull"),
     "utf-16-le": (TEXT.encode("utf-16-le"), "is UTF-16LE; .* iconv -f UTF-16LE -t UTF-8"),
     "utf-16-be": (TEXT.encode("utf-16-be"), "is UTF-16BE"),
@@ -210,5 +213,6 @@ def test_so_does_stdin(kind, monkeypatch):
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=300))
 @example("x" * 255 + "gustar")  # a tar archive has `ustar` there, but not as a part of a word
 @example("PAR1 is a gene")
+@example("PARENTS")
 def test_no_text_is_refused(text):
     check_text(text.encode()[:512], "text")

@@ -74,6 +74,9 @@ def test_labels_can_come_from_the_training_text(tmp_path: Path) -> None:
     _, encode = LabelledReader().encoders(replace(data, held_out=0.1), corpus.vocabularies)
     with user_error(r"_neutral \(data\.held_out=0\.1 may have taken all of its texts out\); correct the"):
         encode("other")
+    _, encode = LabelledReader().encoders(replace(data, teacher="runs/t"), corpus.vocabularies)
+    with user_error(r"in the training text of data\.teacher=runs/t, which has very_.*; .* give a teacher that has it$"):
+        encode("other")
 
 
 def test_bare_numbers_need_names(tmp_path: Path) -> None:
