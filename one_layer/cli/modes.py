@@ -51,7 +51,12 @@ def _lines(given: Given) -> None:
     check_output(output)  # before anything is computed
     model = given.model()
     model.check_verb(given.options.mode)  # before stdin is waited for
-    write_output(output, model.lines(read_input(given.options.input)))
+    lines = read_input(given.options.input)
+    if (n := given.options.n_best) is None:
+        write_output(output, model.lines(lines))
+        return
+    found = enumerate(model.n_best(lines, n))
+    write_output(output, [f"{line} ||| {text} ||| {score:.4f}" for line, best in found for text, score in best])
 
 
 def _export(given: Given) -> None:
@@ -141,7 +146,9 @@ MODES = {
     "collect": Mode(_collect, ("runs", "output")),
     "keys": Mode(_keys, ("config",)),
 }
-LINES = Mode(_lines, (*_OF_MODEL, "input", "output"))  # of the verbs of the tasks: translate, classify, generate, fill
+LINES = Mode(
+    _lines, (*_OF_MODEL, "input", "output", "n_best")
+)  # of the verbs of the tasks: translate, classify, generate, fill
 NAMES = sorted({name for mode in (*MODES.values(), LINES) for name in mode.options})
 
 

@@ -53,6 +53,12 @@ def parser(documentation: str | None) -> argparse.ArgumentParser:
         help="what searches for translations: this program in JAX, or the package CTranslate2, in float32 or 8 bits (docs/engines.md)",
     )
     made.add_argument(
+        "--n_best",
+        type=int,
+        metavar="N",
+        help="for translate: the N best translations of each line, as LINE ||| TEXT ||| SCORE",
+    )
+    made.add_argument(
         "--split", default="test", help="what to evaluate: valid, the name of a test set, or test for all test sets"
     )
     made.add_argument("--version", action="store_true", help="print the version, and do nothing else")

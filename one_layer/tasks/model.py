@@ -134,6 +134,10 @@ class TrainedModel(ABC):
         """The same for lines that are prepared as the training text was; so are the lines that it returns. Raises: UserError by default."""
         raise UserError(f"a {self.task} model returns no lines of tokens; give it raw text")
 
+    def n_best(self, lines: Iterable[str], n: int = 1) -> list[list[tuple[str, float]]]:
+        """The `n` best outputs of each raw line, with their scores, best first. Raises: UserError where lines have one output."""
+        raise UserError(f"--n_best is for translation, and this is a {self.task} model; leave it out")
+
     @abstractmethod
     def score(self, split: Split, title: str) -> tuple[dict[str, Any], dict[str, list[str]]]:
         """Scores a split. Returns the scores, and the hypotheses by kind: `plain`, and others that the task keeps; none for a text.

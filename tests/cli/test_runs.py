@@ -95,6 +95,9 @@ def test_a_damaged_line_of_metrics_is_said_before_a_finished_run_is_scored_again
         (["--mode=evaluate", TOY, "--config.evaluation.beam=0"], "evaluation.beam is 0"),
         (["--mode=translate", TOY, "--config.model.keep=0.3"], "was trained with 0.5"),
         (["--mode=export", TOY], "--mode=export has no use for --config"),
+        (["--mode=evaluate", "--n_best=2"], "--mode=evaluate has no use for --n_best"),
+        (["--mode=translate", "--n_best=6", f"--input={__file__}"], "evaluation.beam=2 finds 1 to 2; give"),
+        (["--mode=translate", "--n_best=0", f"--input={__file__}"], "0 translations of a line are asked for"),
     ],
 )
 def test_what_a_run_does_not_have(refused, workdir, arguments, message):
@@ -157,7 +160,11 @@ def test_a_ticket_alone_scores_and_translates_as_its_checkpoint(cli, tiny_run, t
     assert result["bytes"]["ticket_file"] == ticket.stat().st_size
     (tmp_path / "in.txt").write_text("der hund schläft .\n\nja\n", "utf-8")
     code, out, _ = cli("--mode=translate", *arguments, f"--input={tmp_path / 'in.txt'}")
-    assert not code and len(out.split("\n")) == 4
+    assert not code and len(best := out.split("\n")) == 4
+    code, out, _ = cli("--mode=translate", *arguments, f"--input={tmp_path / 'in.txt'}", "--n_best=2")
+    several = [line.split(" ||| ") for line in out.splitlines()]
+    assert not code and [line for line, *_ in several] == ["0", "0", "1", "2", "2"]
+    assert [several[place][1] for place in (0, 2, 3)] == best[:3]
     assert list(ticket.parent.iterdir()) == [ticket]
 
 

@@ -15,7 +15,7 @@ from one_layer.data.special_tokens import EOS, PAD
 from one_layer.data.text.assets import TextAssets
 from one_layer.data.text.vocabulary import SPECIALS
 from one_layer.tasks.model import TrainedModel, Writer, not_finite
-from one_layer.tasks.translation.generate import EMPTY, Ids
+from one_layer.tasks.translation.generate import EMPTY, Found, Ids
 from one_layer.tasks.translation.settings import SearchSettings
 
 _ROWS = 32  # sentences of a batch, at most
@@ -40,19 +40,19 @@ class Search:
         self._source, self._target = assets.vocabularies
         self._settings, self._translator = settings, translator
 
-    def __call__(self, sentences: Sequence[Ids], title: str) -> list[Ids]:
-        """The best translation of every sentence (ids that end in eos), in order; of one without tokens, the empty one.
+    def __call__(self, sentences: Sequence[Ids], title: str, n: int = 1) -> list[list[Found]]:
+        """The `n` best translations of every sentence, best first; of one without tokens, the empty one.
 
         A translation has at most as many tokens as the longest source of its batch allows (`evaluation.max_length_a`).
         Raises: UserError if the model's outputs are not finite.
         """
-        found = [EMPTY] * len(sentences)
+        found = [[EMPTY]] * len(sentences)
         longest_first = sorted(range(len(sentences)), key=lambda place: -len(sentences[place]))
         places = [place for place in longest_first if len(sentences[place]) > 1]
         with tqdm(total=len(places), desc=title, unit="sentence", disable=None, leave=False) as bar:
             # All batches wait in the engine's queue, and a thread that is ready takes the next one.
             batches = list(self._batches(places, sentences))
-            waiting = [self._begun([sentences[place] for place in batch]) for batch in batches]
+            waiting = [self._begun([sentences[place] for place in batch], n) for batch in batches]
             for batch, results in zip(batches, waiting, strict=True):
                 for place, result in zip(batch, results, strict=True):
                     found[place] = self._found(result.result())
@@ -70,11 +70,12 @@ class Search:
             yield places[:rows]
             places = places[rows:]
 
-    def _begun(self, sentences: Sequence[Ids]) -> list[Any]:
+    def _begun(self, sentences: Sequence[Ids], n: int) -> list[Any]:
         return self._translator.translate_batch(
             [[self._source.tokens[number] for number in ids[:-1]] for ids in sentences],
             asynchronous=True,
             beam_size=self._settings.beam,
+            num_hypotheses=n,
             length_penalty=self._settings.length_penalty,
             max_decoding_length=self._settings.longest(max(map(len, sentences))),
             max_input_length=0,
@@ -82,8 +83,8 @@ class Search:
             return_scores=True,
         )
 
-    def _found(self, result: Any) -> Ids:
-        (tokens,), (score,) = result.hypotheses, result.scores
-        if not np.isfinite(score):
+    def _found(self, result: Any) -> list[Found]:
+        if not np.isfinite(result.scores).all():
             raise not_finite("translate")
-        return np.array([*(self._target.ids[token] for token in tokens), EOS], np.int32)
+        ids = ([*(self._target.ids[token] for token in tokens), EOS] for tokens in result.hypotheses)
+        return [Found(np.array(each, np.int32), score) for each, score in zip(ids, result.scores, strict=True)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -33,7 +33,15 @@ _AT_ONCE = 2
 # many rows it has.
 _TIMES, _SHARE = 16, 0.25
 
-EMPTY = np.array([EOS], np.int32)  # the translation of a sentence without tokens
+
+class Found(NamedTuple):
+    """A translation (ids that end in eos), and its Σ log p / length^penalty."""
+
+    tokens: Ids
+    score: float
+
+
+EMPTY = Found(np.array([EOS], np.int32), 0.0)  # the translation of a sentence without tokens
 
 
 def translated(
@@ -44,15 +52,28 @@ def translated(
     title: str = "beam search",
     between: Callable[[], None] = lambda: None,
 ) -> list[Ids]:
-    """The best translation of every sentence (ids that end in eos), in order. `between` is called before every batch.
+    """The best translation of every sentence, in order: that of `best_translations`."""
+    return [best.tokens for best, *_ in best_translations(config, settings, variables, sentences, title, between)]
 
-    A sentence without tokens is not searched: its translation is empty too, whoever asks for it.
+
+def best_translations(
+    config: ModelConfig,
+    settings: SearchSettings,
+    variables: Variables,
+    sentences: Sequence[Ids],
+    title: str = "beam search",
+    between: Callable[[], None] = lambda: None,
+    n: int = 1,
+) -> list[list[Found]]:
+    """The `n` best translations of every sentence, or as many as there are, best first. `between` is called before every batch.
+
+    A sentence without tokens is not searched: its only translation is empty too, whoever asks for it.
 
     `variables` may be a model's own. If `one_layer.tasks.model.prepared` has applied the masks already, no batch selects them again.
 
     Raises: UserError if the model's outputs are not finite.
     """
-    found = [EMPTY] * len(sentences)
+    found = [[EMPTY]] * len(sentences)
     full = [place for place, ids in enumerate(sentences) if len(ids) > 1]
     if not full:
         return found
@@ -78,7 +99,8 @@ def translated(
             if not np.isfinite(best.scores[rows, 0]).all():
                 raise not_finite("translate")
             for row in rows:
-                found[full[batch["index"][row]]] = np.asarray(best.tokens)[row, 0, : int(best.lengths[row, 0])]
+                each = zip(best.tokens[row], best.lengths[row], best.scores[row].tolist(), strict=True)
+                found[full[batch["index"][row]]] = [Found(ids[:end], score) for ids, end, score in each if end][:n]
             bar.update(len(rows))
     return found
 

@@ -12,9 +12,10 @@ from typing import Any
 from one_layer.data.corpus import Split
 from one_layer.data.text.marks import composed
 from one_layer.data.tokens import LONGEST, cut
+from one_layer.system.errors import UserError
 from one_layer.tasks.model import TrainedModel, Writer
 from one_layer.tasks.translation.engine import Search, opened
-from one_layer.tasks.translation.generate import Ids, translated
+from one_layer.tasks.translation.generate import Found, Ids, best_translations
 
 log = logging.getLogger(__name__)
 
@@ -32,30 +33,45 @@ class TranslationModel(TrainedModel):
     verb = "translate"
 
     def translate(self, lines: Iterable[str]) -> list[str]:
-        """The translations of raw lines, in order, as plain text; an empty line stays empty.
+        """The translations of raw lines, in order, as plain text: the best of `n_best`."""
+        return [best[0][0] for best in self.n_best(lines)]
+
+    def n_best(self, lines: Iterable[str], n: int = 1) -> list[list[tuple[str, float]]]:
+        """The `n` best translations of each raw line, with their Σ log p / length^penalty in nats, best first; an empty line stays empty.
 
         The preprocessing of the training text (Moses, lower-casing, BPE) is applied to the lines and undone on the translations. Letters
         with marks may be one character or several (`one_layer.data.text.marks`). A line of more than 1024 tokens is cut, and the
         number of such lines is logged.
 
-        Raises: UserError for anything but a list of texts.
+        Raises: UserError for anything but a list of texts, and for more translations than the beam has.
         """
+        if not 1 <= n <= self.settings.beam:
+            raise UserError(
+                f"{n} translations of a line are asked for, and evaluation.beam={self.settings.beam} finds 1 to {self.settings.beam}; "
+                "give such a number to --n_best, or a wider beam"
+            )
         lines = self.given(lines)
         steps, vocabulary = self.assets.source_preprocessing, self.assets.source_vocabulary
         lines = [composed(line, lambda text: vocabulary.encode(*steps.apply([text]))) for line in lines]
         prepared = steps.apply(lines)
         blank_stays = [text if line.strip() else "" for line, text in zip(lines, prepared, strict=True)]
-        return list(map(_one_line, self.assets.target_preprocessing.undo(self.lines_of_tokens(blank_stays))))
+        found = self._of_tokens(blank_stays, n)
+        subwords = self._subwords([each.tokens for best in found for each in best])
+        plain = map(_one_line, self.assets.target_preprocessing.undo(subwords))
+        return [[(next(plain), each.score) for each in best] for best in found]
 
     def lines_of_tokens(self, lines: list[str]) -> list[str]:
         """The same from tokens to tokens: the lines are prepared as the model's training text was, and so are their translations.
 
         A line without tokens stays empty.
         """
+        return self._subwords([best.tokens for best, *_ in self._of_tokens(lines)])
+
+    def _of_tokens(self, lines: list[str], n: int = 1) -> list[list[Found]]:
         whole = list(map(self.assets.source_vocabulary.encode, lines))
         if long := sum(len(ids) > LONGEST for ids in whole):
             log.warning("%d of %d lines have more than %d tokens; only these are translated", long, len(lines), LONGEST)
-        return self._subwords(self._search(list(map(cut, whole)), "translating"))
+        return self._search(list(map(cut, whole)), "translating", n)
 
     lines = translate
 
@@ -66,7 +82,7 @@ class TranslationModel(TrainedModel):
         if self.file_bytes is not None:
             bleu.refuse_download(self.settings.tokenize)  # before anything is computed
         source, target = self.assets.source_preprocessing, self.assets.target_preprocessing
-        hypotheses = self._search(split.sentences, title)
+        hypotheses = [best.tokens for best, *_ in self._search(split.sentences, title)]
         subwords = self._subwords(hypotheses)
         plain = list(map(_one_line, target.undo(subwords)))
         scores = bleu.all_scores(target, subwords, split, self.settings.tokenize)
@@ -94,10 +110,10 @@ class TranslationModel(TrainedModel):
         assert self.writer
         return opened(self, self.engine, self.writer)
 
-    def _search(self, sentences: Sequence[Ids], title: str) -> list[Ids]:
+    def _search(self, sentences: Sequence[Ids], title: str, n: int = 1) -> list[list[Found]]:
         if self.engine:
-            return self.opened(sentences, title)
-        return translated(self.config, self.settings, self.prepared, sentences, title)
+            return self.opened(sentences, title, n)
+        return best_translations(self.config, self.settings, self.prepared, sentences, title, n=n)
 
     def _subwords(self, hypotheses: list[Ids]) -> list[str]:
         return list(map(self.assets.target_vocabulary.decode, hypotheses))

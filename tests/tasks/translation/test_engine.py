@@ -44,6 +44,7 @@ class Reversing:
         *,
         asynchronous,
         beam_size,
+        num_hypotheses,
         length_penalty,
         max_decoding_length,
         max_input_length,
@@ -53,7 +54,10 @@ class Reversing:
         assert asynchronous and return_scores and beam_size == 5 and length_penalty == 1 and max_input_length == 0
         assert suppress_sequences == [["<pad>"]]
         self.calls.append((tokens, max_decoding_length))
-        results = [SimpleNamespace(hypotheses=[each[::-1]], scores=[self.score]) for each in tokens]
+        results = [
+            SimpleNamespace(hypotheses=[each[::-1]] * num_hypotheses, scores=[self.score] * num_hypotheses)
+            for each in tokens
+        ]
         return [SimpleNamespace(result=lambda result=result: result) for result in results]
 
 
@@ -64,7 +68,7 @@ def search(translator, **settings):
 
 def test_every_sentence_keeps_its_place():
     found = search(Reversing())(SENTENCES, "")
-    assert [ids.tolist() for ids in found] == [[*ids[:-1][::-1], EOS] for ids in SENTENCES]
+    assert [best.tokens.tolist() for (best,) in found] == [[*ids[:-1][::-1], EOS] for ids in SENTENCES]
 
 
 def test_batches_are_of_similar_length_and_have_their_limit():

@@ -65,6 +65,16 @@ def test_the_order_is_kept(prepared, found, seed):
     same(translated(CONFIG, SETTINGS, prepared, given), expected)
 
 
+def test_n_best_begin_with_the_best_and_have_their_scores(prepared, found):
+    several = generate.best_translations(CONFIG, SETTINGS, prepared, [*SENTENCES, np.array([EOS], np.int32)], n=2)
+    same([best.tokens for best, *_ in several[:-1]], found)
+    assert several[-1] == [generate.EMPTY]
+    for sentence, (first, second) in zip(SENTENCES, several, strict=False):
+        assert first.score >= second.score and first.tokens.tolist() != second.tokens.tolist()
+        for each in (first, second):
+            assert each.score == pytest.approx(rescored(sentence, each.tokens), abs=1e-5)
+
+
 def test_an_accelerator_takes_the_rows_that_its_memory_holds():
     """At least those of the key, at most sixteen times as many, and between both in proportion to the memory."""
     tokens = [generate.tokens_that_fit(CONFIG, SETTINGS, LONGEST, left) for left in (0, 10**7, 2 * 10**7, 10**12)]
@@ -126,7 +136,7 @@ def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
     def traced(config, variables, source, *, active, **settings):
         shapes.append(source.shape)
         nothing = jnp.zeros((*source.shape[:1], 2))
-        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing), nothing)
+        return Hypotheses(jnp.int32(nothing)[..., None], jnp.int32(nothing) + 1, nothing)
 
     in_place_of_the_search(monkeypatch, traced)
     for number in range(40):

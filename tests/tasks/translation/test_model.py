@@ -14,6 +14,7 @@ from one_layer.data.text.assets import TextAssets, load_text_assets, save_text_a
 from one_layer.data.text.preprocess import Preprocessing
 from one_layer.data.text.vocabulary import Vocabulary
 from one_layer.data.tokens import TokenStore
+from one_layer.tasks.translation.generate import Found
 from one_layer.tasks.translation.model import TranslationModel
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import user_error
@@ -28,9 +29,9 @@ class Parrot:
 
     given = ()
 
-    def __call__(self, sentences, title):
+    def __call__(self, sentences, title, n=1):
         self.given = [ids for ids in sentences if len(ids) > 1]
-        return list(sentences)
+        return [[Found(ids, 0.0)] * n for ids in sentences]
 
 
 def model_with(folder: Path, parrot: Parrot, **steps: bool) -> TranslationModel:
@@ -40,7 +41,7 @@ def model_with(folder: Path, parrot: Parrot, **steps: bool) -> TranslationModel:
     vocabulary = Vocabulary.build(sides[0].apply(RAW))
     save_text_assets(TextAssets(vocabulary, vocabulary, *sides), folder)
     model = object.__new__(TranslationModel)
-    vars(model).update(assets=load_text_assets(folder), engine=True, opened=parrot)
+    vars(model).update(assets=load_text_assets(folder), engine=True, opened=parrot, settings=SearchSettings())
     return model
 
 
