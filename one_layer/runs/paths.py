@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from one_layer.system.errors import UserError
 from one_layer.system.files import at_home, json_object
 
 SWEEP_FILE = "sweep.json"  # in the folder of a sweep, which `one_layer sweep` writes: its config, its name and its runs
+NOT_FINITE = ("nan", "inf", "-inf")  # texts in metrics.jsonl that stand for numbers
 
 
 class RunPaths:
@@ -95,7 +97,7 @@ def read_object(path: Path) -> dict[str, Any]:
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """The lines of a `metrics.jsonl`; an empty list if there is no file. A last line that a kill cut short is left out.
 
-    Raises: UserError, which names the line, for a file that is damaged.
+    Raises: UserError, which names the line, for a file that is damaged. All values are numbers, or among `NOT_FINITE`; seconds are finite.
     """
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [_read_line(path, number, line) for number, line in enumerate(lines, 1)]
@@ -104,10 +106,14 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 def _read_line(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         values = json.loads(line)
-        if not isinstance(values, dict) or not isinstance(values.get("step"), int):
+        if not isinstance(values, dict) or type(values.get("step")) is not int:
             raise ValueError("it has no step")
+        for name, value in values.items():
+            finite = type(value) in (int, float) and math.isfinite(value)
+            if not (finite or (type(value) in (str, float) and str(value) in NOT_FINITE and name != "seconds")):
+                raise ValueError(f"its {name} is {value!r:.100}, but must be a number")
         return values
-    except (ValueError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise UserError(
             f"{path}, line {number} is damaged ({' '.join(str(error).split())}); remove the line, or the file, and run again"
         ) from None

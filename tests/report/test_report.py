@@ -120,9 +120,6 @@ def test_a_report_needs_runs_that_can_be_read(tmp_path):
 RUN = {"config": config({})}
 
 
-EVALUATED = {"step": 1, "seconds": 1.0, "valid/nll": 2.0}
-
-
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
@@ -135,7 +132,8 @@ EVALUATED = {"step": 1, "seconds": 1.0, "valid/nll": 2.0}
         ("config.json", config({"model.encoder_layers": [2]}), "is [2], but must be a whole number or text"),
         ("evaluation-test.json", {"split": "test", "beam": "5"}, "beam is '5', but must be a whole number or null"),
         ("metrics.jsonl", {"step": 1, "valid/nll": 2.0}, "line 1 lacks seconds"),
-        ("metrics.jsonl", {**EVALUATED, "valid/bleu": "low"}, "line 1: valid/bleu is 'low', but must be a number"),
+        ("config.json", config({}) | {"train": "long"}, "train is 'long', but must be an object"),
+        ("config.json", config({"train.epochs": "6"}), "train.epochs is '6', but must be a whole number or null"),
         ("../sweep.json", {"runs": {"a": 5}}, "runs.a is 5, but must be an object"),
     ],
 )

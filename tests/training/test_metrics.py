@@ -113,3 +113,24 @@ def test_a_damaged_line_is_said_and_left(tmp_path, line):
     with user_error(r"metrics\.jsonl, line 2 is damaged"):
         MetricsLog(RunFolder(tmp_path), 1)
     assert tiny.contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("valid/bleu", "low"),
+        ("train/loss", {}),
+        ("train/loss", None),
+        ("seconds", "nan"),
+        ("seconds", 10**400),
+        ("step", True),
+    ],
+)
+def test_a_value_that_is_no_number_is_named_with_its_line(tmp_path, name, value):
+    """Whoever reads metrics computes with them: reports of unfinished runs, curves, and runs that go on."""
+    written(tmp_path, [1])
+    line = {"step": 2, "seconds": 1.0, "train/loss": "nan"}
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n" + json.dumps({**line, name: value}) + "\n")
+    with user_error(rf"metrics\.jsonl, line 3 is damaged \(.*({name}|int too large)"):
+        read_metrics(tmp_path / "metrics.jsonl")
