@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from one_layer.data.corpus import Corpus
+from one_layer.layers.beside import ADAPTERS
 from one_layer.layers.freezing import words
 from one_layer.layers.trees import Path as ArrayPath
 from one_layer.layers.trees import Variables, flatten_dict, unflatten_dict
@@ -139,8 +140,11 @@ def _check_left(
     lost = [
         path
         for path in left
-        if (path[-1] == "scores" or (path[-1] == "kernel" and (source.step == 0 or ("params", *path) in here)))
-        and path[0] in parts
+        if path[0] in parts
+        and (
+            path[-1] == "scores"
+            or (path[-1] in ("kernel", *ADAPTERS) and (source.step == 0 or ("params", *path) in here))
+        )
     ]
     lost += [path[1:] for path in stored if path[1] in parts and here.get(path) != stored[path].shape]
     if lost:

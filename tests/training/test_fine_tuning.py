@@ -11,6 +11,7 @@ from flax.traverse_util import flatten_dict
 
 from one_layer import tickets
 from one_layer.data.sources.toy import grammar
+from one_layer.models import initialize
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.restore import restore_run
 from one_layer.training import fine_tuning
@@ -79,6 +80,16 @@ def test_layers_that_do_not_fit_are_refused_and_the_log_says_other_settings(tiny
         "new: nothing",
         "settings by which the same arrays may compute other numbers: model.selection is 'score' and 'magnitude' there",
     ]
+
+
+def test_adapters_of_another_rank_are_refused(tiny_run):
+    model, corpus, _ = begun(tuned(tiny_run))
+    config = model.config.replace(adapter_rank=2)
+    adapted = dataclasses.replace(model, config=config, variables=initialize(config, model.seed))
+    same, other = (tuned(tiny_run, {"model.adapter_rank": rank}) for rank in (2, 3))
+    assert start(same, config, corpus, adapted, {}).report[1] == "new: nothing"
+    with user_error(r"would be left behind by train\.init_from: model\.adapter_rank is 3 and 2 there; give"):
+        start(other, other.model_for(corpus.vocabularies), corpus, adapted, {})
 
 
 def test_the_log_says_that_merges_come_from_the_other_run(tmp_path):
