@@ -51,11 +51,11 @@ def _lines(given: Given) -> None:
     check_output(output)  # before anything is computed
     model = given.model()
     model.check_verb(given.options.mode)  # before stdin is waited for
-    lines = read_input(given.options.input)
     if (n := given.options.n_best) is None:
-        write_output(output, model.lines(lines))
+        write_output(output, model.lines(read_input(given.options.input)))
         return
-    found = enumerate(model.n_best(lines, n))
+    model.n_best([], n)  # refuses what it cannot do, also before stdin is waited for
+    found = enumerate(model.n_best(read_input(given.options.input), n))
     write_output(output, [f"{line} ||| {text} ||| {score:.4f}" for line, best in found for text, score in best])
 
 

@@ -212,7 +212,7 @@ def _record(folder: Path, planned: dict[str, Any], place: Place) -> Record:
 def _if_there(path: Path, shape: Any) -> dict[str, Any]:
     """What `_read` returns; nothing if there is no file, perhaps no longer: a run that becomes longer removes its result at any time."""
     try:
-        return _read(path, shape)
+        return _read(path, shape) if path.is_file() else {}
     except UserError:
         if path.is_file():
             raise

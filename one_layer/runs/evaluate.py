@@ -56,8 +56,8 @@ def evaluate(model: TrainedModel, split_name: str, folder: RunFolder | None) -> 
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
-    """By split, what says whether two texts are the same: of `train` and `valid` those of the corpus, and one of each other test set."""
-    return {name: _fingerprint(split) for name, split in corpus.tests.items()} | corpus.fingerprints()
+    """By split, what says whether two texts are the same: of `train` and `valid` those of the corpus, and one of each test set."""
+    return corpus.fingerprints() | {name: _fingerprint(split) for name, split in corpus.tests.items()}
 
 
 def _fingerprint(split: Split) -> str:

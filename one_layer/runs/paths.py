@@ -50,9 +50,9 @@ class RunPaths:
         return self.path / f"evaluation-{_in_a_name(split)}{suffix}.json"
 
     def of_end(self, tests: Iterable[str]) -> list[Path]:
-        """The files that the end of a run with these test sets writes; the result first, which says of the others what they are of."""
+        """The files that the end of a run with these test sets writes; the result last: without it, the run has not ended."""
         hypotheses = [self.hypotheses_file(split, kind=kind) for split in tests for kind in ("plain", "tokenized")]
-        return [self.result_file, self.ticket_file, *hypotheses]
+        return [*hypotheses, self.ticket_file, self.result_file]
 
     @property
     def holds_run(self) -> bool:

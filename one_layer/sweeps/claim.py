@@ -80,7 +80,10 @@ def _check(run: Run, before: dict[str, Any], places: set[Path]) -> None:
     from one_layer.runs.changes import changes, may_change  # late: it imports JAX
     from one_layer.runs.settings import resolve, with_values
 
-    began = in_sweep(flatten(resolve(without_idle(before)).raw), places)
+    try:
+        began = in_sweep(flatten(resolve(without_idle(before)).raw), places)
+    except UserError as error:
+        raise UserError(f"the config with which {run.folder} began cannot be read: {error}") from None
     now = with_values(resolve(run.config), {name: own[name] for name in PLACES if name in own})
     finished = run.paths.finished
     refused = {

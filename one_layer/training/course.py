@@ -48,9 +48,9 @@ def course(trainer: Trainer, interruption: Interruption) -> Iterator[Request]:
     log.info("curves: %s; TensorBoard reads %s", folder.curves_file, folder)
     with closing(MetricsLog(folder, progress.step, progress.step in progress.evaluated)) as lines:
         under_way = _Course(trainer, interruption, lines)
-        # Of a run that had ended, and now becomes longer; not of one whose checkpoints are gone.
-        for file in folder.of_end(trainer.corpus.tests) if folder.writes and progress.step else ():
-            file.unlink(missing_ok=True)
+        if folder.writes and progress.step and folder.result_file.is_file():  # it had ended, and becomes longer
+            for file in folder.of_end(trainer.corpus.tests):
+                file.unlink(missing_ok=True)
         while not trainer.over:
             yield from under_way.interval()
             if trainer.unevaluated:

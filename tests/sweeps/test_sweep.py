@@ -199,6 +199,9 @@ def test_a_key_that_only_the_new_config_has_is_compared_with_its_default(planned
     with pytest.raises(UserError, match=r"which has finished \(optim\.clip: 0\.0 there, 0\.5 here\)"):
         run(with_clip(0.5))
     assert run(with_clip(0.0)) == 0
+    next((tmp_path / "runs").glob("*/config.json")).write_text("{}")
+    with pytest.raises(UserError, match=r"the config with which .* began cannot be read: the config lacks the section"):
+        run(with_clip(0.0))
 
 
 @pytest.mark.parametrize("runs", [None, [], {"default": 3}, {"default": {"words": []}}, {"other": {"config": []}}])

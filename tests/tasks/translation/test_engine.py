@@ -71,6 +71,12 @@ def test_every_sentence_keeps_its_place():
     assert [best.tokens.tolist() for (best,) in found] == [[*ids[:-1][::-1], EOS] for ids in SENTENCES]
 
 
+def test_the_engine_gives_n_best():
+    found = search(Reversing(score=-2.0))(SENTENCES, "", n=3)
+    assert {len(best) for best, ids in zip(found, SENTENCES, strict=True) if len(ids) > 1} == {3}
+    assert {each.score for best in found for each in best} == {-2.0, 0.0}
+
+
 def test_batches_are_of_similar_length_and_have_their_limit():
     translator = Reversing()
     search(translator)(SENTENCES, "")
