@@ -56,7 +56,9 @@ def compare(ticket: Path, lines: list[str], simd: bool = True) -> Compared:
     answers = [answer for part in parts for answer in part["answers"]]
     prepared = model.assets.source_preprocessing.apply(lines)
     ids = [model.assets.source_vocabulary.encode(line) for line in prepared]
-    theirs = model.assets.target_preprocessing.undo(model._subwords(model._search(ids, "translating")))
+    theirs = model.assets.target_preprocessing.undo(
+        model._subwords([best.tokens for best, *_ in model._search(ids, "translating")])
+    )
     others = []
     for line, (best, *_), text, source in zip(lines, answers, theirs, ids, strict=True):
         if best[0] != text:

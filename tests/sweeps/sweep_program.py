@@ -19,8 +19,9 @@ folder.mkdir(parents=True, exist_ok=True)
 keep = float(given.get("config.model.keep", 0.5))
 starts = folder / "starts"
 starts.write_text(str(int(starts.read_text()) + 1 if starts.exists() else 1))
-run = json.loads((folder.parent / "sweep.json").read_text())["runs"].get(folder.name)
-(folder / "config.json").write_text(json.dumps(run["config"] if run else {}))
+sweep = folder.parent / "sweep.json"
+planned = json.loads(sweep.read_text())["runs"].get(folder.name, {}) if sweep.exists() else {}
+(folder / "config.json").write_text(json.dumps(planned.get("config", {})))
 (folder / "words").write_text(" ".join(sys.argv[1:]))
 (folder / "metrics.jsonl").write_text(json.dumps({"step": 5, "seconds": 10.0, "valid/nll": 2.0}) + "\n")
 needed = given.get("config.model.embedding_path")

@@ -45,12 +45,12 @@ class TranslationModel(TrainedModel):
 
         Raises: UserError for anything but a list of texts, and for more translations than the beam has.
         """
+        lines = self.given(lines)
         if not 1 <= n <= self.settings.beam:
             raise UserError(
                 f"{n} translations of a line are asked for, and evaluation.beam={self.settings.beam} finds 1 to {self.settings.beam}; "
                 "give such a number to --n_best, or a wider beam"
             )
-        lines = self.given(lines)
         steps, vocabulary = self.assets.source_preprocessing, self.assets.source_vocabulary
         lines = [composed(line, lambda text: vocabulary.encode(*steps.apply([text]))) for line in lines]
         prepared = steps.apply(lines)
