@@ -45,15 +45,10 @@ EMPTY = Found(np.array([EOS], np.int32), 0.0)  # the translation of a sentence w
 
 
 def translated(
-    config: ModelConfig,
-    settings: SearchSettings,
-    variables: Variables,
-    sentences: Sequence[Ids],
-    title: str = "beam search",
-    between: Callable[[], None] = lambda: None,
+    config: ModelConfig, settings: SearchSettings, variables: Variables, sentences: Sequence[Ids], *more: Any
 ) -> list[Ids]:
-    """The best translation of every sentence, in order: that of `best_translations`."""
-    return [best.tokens for best, *_ in best_translations(config, settings, variables, sentences, title, between)]
+    """The best translation of every sentence, in order: that of `best_translations`, which has the same arguments."""
+    return [best.tokens for best, *_ in best_translations(config, settings, variables, sentences, *more)]
 
 
 def best_translations(
@@ -67,7 +62,7 @@ def best_translations(
 ) -> list[list[Found]]:
     """The `n` best translations of every sentence, or as many as there are, best first. `between` is called before every batch.
 
-    A sentence without tokens is not searched: its only translation is empty too, whoever asks for it.
+    Scores are in nats. A sentence without tokens is not searched: its only translation is empty too, whoever asks for it.
 
     `variables` may be a model's own. If `one_layer.tasks.model.prepared` has applied the masks already, no batch selects them again.
 
