@@ -146,9 +146,8 @@ MODES = {
     "collect": Mode(_collect, ("runs", "output")),
     "keys": Mode(_keys, ("config",)),
 }
-LINES = Mode(
-    _lines, (*_OF_MODEL, "input", "output", "n_best")
-)  # of the verbs of the tasks: translate, classify, generate, fill
+# Of the verbs of the tasks: translate, classify, generate, fill.
+LINES = Mode(_lines, (*_OF_MODEL, "input", "output", "n_best"))
 NAMES = sorted({name for mode in (*MODES.values(), LINES) for name in mode.options})
 
 
