@@ -86,8 +86,8 @@ def _model() -> ConfigDict:
     model.attention_dropout = 0.0
     model.activation_dropout = 0.0
     model.head_dropout = 0.0  # of a classifier: before both layers of its head, as in RoBERTa
-    # For the computation; bfloat16 for accelerators, and for CPUs with instructions for it, where an update takes about half the time (the
-    # log says whether this one has them). Scores, softmax and loss stay float32.
+    # For the computation; bfloat16 for accelerators, and for CPUs with instructions for it, where an update takes about half the time
+    # (docs/speed.md). Scores, softmax and loss stay float32.
     model.dtype = "float32"
     # float32, bfloat16, int8 or int4 (these two with a scale for each row): how a ticket holds the trained and fixed matrices (tables and
     # heads; of dense models all), and training sees them so already. The gradient passes straight through the rounding. Masks have a bit.

@@ -38,8 +38,7 @@ paper's code draws attention, by Xavier's rule, because the scale decides how fa
 rule divides by the size of the vocabulary. After 400 updates the nll was 5.95 with it (lr 5e-4), and 3.33 with `signed_constant` (1e-3).
 
 `cpu`, `best` and `table` multiply in bfloat16. That takes half the time on a processor that has instructions for it, and no loss of scores
-could be seen (docs/speed.md). The log says if this one has none; then --config.model.dtype=float32 is faster. The scores in docs/results.md
-are of float32.
+could be seen (docs/speed.md). On others --config.model.dtype=float32 is faster. The scores in docs/results.md are of float32.
 
 `cpu` trains on one core in an hour and a half. Dense, it is the tiny size with smaller updates, less dropout and a cosine schedule;
 masked, it is d 256, ffn 512, 3+3 layers and 18 epochs. results/multi30k.jsonl.zst holds the scores.
