@@ -16,6 +16,7 @@ from one_layer.data.config import DataConfig
 from one_layer.initializers import ORTHOGONAL, SCHEMES, Recipe
 from one_layer.models.keys import FOR_TRAINING, ModelKeys
 from one_layer.system.errors import UserError
+from one_layer.system.removed import IDLE
 from one_layer.tasks import TASKS
 from one_layer.tickets import file as ticket_file
 from one_layer.tickets.content import checksum
@@ -25,6 +26,7 @@ from tests.page.node import evaluate
 from tests.tickets.containers import CONTAINERS
 from tests.tickets.forged import FORGED, forge
 from tests.tickets.forged import text as with_text
+from tests.tickets.forged import value as with_value
 from tests.tiny_tickets import TINY, ticket_of
 
 FORGED_BY_CHANCE = 120
@@ -117,6 +119,16 @@ def test_it_knows_the_keys_of_all_settings_that_it_computes_with():
         **{name: keys_of(task.settings, every) for name, task in TASKS.items()},
     }
     assert evaluate("return (await import(`${page}/engine/keys.js`)).KEYS;", None) == expected
+
+
+def test_keys_that_are_gone_are_read_where_they_did_nothing(tmp_path):
+    good, paths = fuzz_tickets.good_ticket(), []
+    for name, idle in IDLE.items():
+        if name.partition(".")[0] in ("model", "data", "evaluation"):
+            paths.append(tmp_path / name)
+            paths[-1].write_bytes(forge(good, with_value(name, idle)))
+            tickets.load(paths[-1])
+    assert outcomes(paths) == [""] * len(paths)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])

@@ -13,7 +13,7 @@ const text = (value) => ["text", value], follows = (kind) => [`${kind} or none`,
 /** The values with which keys that are gone did nothing; tickets of earlier versions have them. @type {Record<string, any>} */
 const IDLE = {
   "model.coats": 1, "model.score_init": "uniform", "model.reservoir_conv": "dynamic", "model.reservoir_width": 7, "evaluation.top_k": 0,
-  "evaluation.top_p": 1,
+  "evaluation.candidates": 5, "evaluation.top_p": 1,
 };
 
 /** @type {Record<string, Record<string, [string, any]>>} */
