@@ -28,10 +28,9 @@ These keys are for single runs. The sweeps figure3 and table1 also have dense mo
 refused, and the checkpoint must lie in pretrained/. The sweeps of configs/multi30k.py show how runs take the embeddings of a dense
 run of the same sweep.
 
-To read text files, give --config.model.embedding_source=text in the same way. The
-tables are fixed, and masked like every other matrix, as in the paper's code and in the counts of Table 1. `frozen` removes the masks
-from the embeddings: with `pretrained`, the tables of the dense model stay unchanged, which is the other reading of "fixed
-pre-trained".
+To read text files, give --config.model.embedding_source=text in the same way. The tables are fixed, and masked like every other matrix, as
+in the paper's code and in the counts of Table 1. `frozen` removes the masks from the embeddings: with `pretrained`, the tables of the dense
+model stay unchanged, which is the other reading of "fixed pre-trained".
 
 DIR holds train, valid and test .de and .en, as written by `python main.py prepare_iwslt14 --download --out=DIR` or by fairseq's
 prepare-iwslt14.sh: tokenised, lower-cased, with a joint 10k BPE, and 8,848 and 6,632 types including the special ones. If the model

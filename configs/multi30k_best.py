@@ -5,7 +5,7 @@
 
 DIR and the text are those of configs/multi30k_small.py. The models are like its models, with larger updates, a higher learning rate, and
 43 or 44 passes over the text (`teacher`: 28) in the place of 6.5 or 8.5. The bits of the random layers are signs: no weight is dropped, but
-some are negated. Dropout is 0.1 (`best_wide` and its control: 0.2, `teacher`: 0.3).
+some are negated. Dropout is 0.1 (`best_wide` and its controls: 0.2, `teacher`: 0.3).
 
 `best`, `best_wide` and `small` are signs of one random layer. Each has its controls: `..._dense`, trained in 4 bits, and `..._shared`, one
 trained layer for all depths of a stack, in 4 bits, with norms, biases and gains of each depth (of these, only `small_shared` has been
