@@ -1,5 +1,7 @@
 """Reads the splits of a corpus, prepares them and turns them into ids, with the vocabularies and a report for people."""
 
+import numpy as np
+
 from one_layer.data.config import DataConfig
 from one_layer.data.corpus import Corpus, Split
 from one_layer.data.preparation.streaming import Steps
@@ -47,7 +49,9 @@ def load(
     assets = assets_of(config, reader, prepared.assets.vocabularies, prepared.assets.codes, steps)
     splits = {name: _scored_split(config, reader, assets, pairs, source.ids(name)) for name, pairs in raw.items()}
     valid, tests = splits[source.valid], {name: splits[name] for name in source.tests}
-    report = [*source.report.values(), *prepared.report, *_report(config, reader, assets, {"valid": valid, **tests})]
+    scored = {"valid": valid, **tests}
+    report = [*source.report.values(), *prepared.report, *_report(config, reader, assets, scored)]
+    report.append(f"{reader.scored} that the training text has too: {_known(train, scored)}")
     return Corpus(**vars(assets), train=train, valid=valid, tests=tests, report=report)
 
 
@@ -121,6 +125,11 @@ def _report(config: DataConfig, reader: ParallelReader, assets: TextAssets, spli
         ours, theirs = assets.languages
         lines.append(f"vocabularies: {ours} {len(source):,}, {theirs} {len(target):,} tokens")
     return lines + _remarks(assets)
+
+
+def _known(train: Split, scored: dict[str, Split]) -> str:
+    seen = {name: np.count_nonzero(split.source.within(train.source)) for name, split in scored.items()}
+    return ", ".join(f"{name} {count:,} of {len(scored[name]):,}" for name, count in seen.items())
 
 
 def _remarks(assets: TextAssets) -> list[str]:

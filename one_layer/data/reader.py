@@ -21,7 +21,7 @@ Encode = Callable[[str], Int32[np.ndarray, " length"]]
 class ParallelReader:
     """Reads pairs of lines in two languages. A task with another corpus overrides the methods where it differs."""
 
-    unit = "pairs"  # what reports count
+    unit, scored = "pairs", "sources"  # what reports count, and what of it a model reads to be scored
     longest: int | None = LONGEST  # tokens of a scored line, for each side; longer ones are cut
 
     def open(self, config: DataConfig) -> Source:

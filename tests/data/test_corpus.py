@@ -169,7 +169,7 @@ def test_without_training_the_training_text_is_not_needed(folder: Path) -> None:
     (folder / "train.de").unlink()
     second = load_scored(config, first.vocabularies, first.codes)
     assert len(second.train) == 0 and all(map(np.array_equal, second.valid.target, first.valid.target))
-    assert second.report == first.report[1:]
+    assert second.report == first.report[1:-1]
     with user_error("BPE codes of the run are needed"):
         load_scored(config, first.vocabularies, None)
 
@@ -183,6 +183,14 @@ def test_the_report_counts_tokens_and_unknown_ones(folder: Path) -> None:
     assert report[2].startswith("test: 3 pairs, ")
     assert report[3] == "vocabularies: de 7, en 7 tokens"
     assert load(texts(folder, joined_vocabulary=True)).report[3] == "vocabulary: 10 tokens, joined"
+
+
+def test_the_report_counts_what_a_model_was_trained_on_before_it_is_scored_on_it(folder: Path) -> None:
+    write(folder, "train", ["a b", "c", "long " * 101], ["x y z", "x", "x"])
+    write(folder, "valid", ["a b", "a b c", "c", "c", "long " * 101], ["x"] * 5)
+    write(folder, "test", ["b a", "a"], ["x y z", "x"])
+    known = "sources that the training text has too: valid 3 of 5, test 0 of 2"
+    assert load(texts(folder, max_length=100)).report[-1] == known
 
 
 def test_both_sides_of_a_table_may_have_one_language(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ def test_a_store_holds_its_sentences(sentences: list[list[int]], data: st.DataOb
     assert store.padded(rows, 3).tolist() == [ids[:3] for ids in padded]
     kept = np.array([len(ids) > 2 for ids in sentences])
     assert listed(store.select(kept)) == [ids for ids in sentences if len(ids) > 2]
+    others = [*sentences[::2], *([*ids[:-1], 7] for ids in sentences)]
+    other = TokenStore.of([np.array(ids, np.int32) for ids in others])
+    assert store.within(other).tolist() == [ids in others for ids in sentences]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])

@@ -75,7 +75,7 @@ class LabelledReader(ParallelReader):
     Labels have no language and a fixed vocabulary.
     """
 
-    unit = "texts"
+    unit = scored = "texts"
     longest = None  # `data.max_length` cuts them
 
     def open(self, config: DataConfig) -> Source:
