@@ -64,12 +64,8 @@ SWEEPS = {
     ),
 }
 
-RECIPES = {  # what each of them begins with
-    "best": "one_layer_cpu",
-    "table": "dense_cpu",
-    "best_wide": "one_layer_cpu",
-    "table_wide": "dense_cpu",
-}
+# What each of them begins with.
+RECIPES = {"best": "one_layer_cpu", "table": "dense_cpu", "best_wide": "one_layer_cpu", "table_wide": "dense_cpu"}
 _WIDTHS = ((256, 512), (384, 768))  # d_model and ffn of these recipes, and of the wide ones
 
 

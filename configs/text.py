@@ -67,16 +67,10 @@ SIZES = {
     "cpu": ((256, 512, 4, 3), 6000, 1536, 8000),
     **{name: (shape, 8000, 4096, 10_000) for name, shape in common.SIZES.items()},
 }
-SWEEPS = {
-    "both_ways": vary("direction", "forth", "back"),
-} | {
+SWEEPS = {"both_ways": vary("direction", "forth", "back")} | {
     f"best_{size}": [
         {"config": f"dense_{size}"},
-        {
-            "config": f"best_{size}",
-            "train.init_from": f"{{sweep}}/dense_{size}",
-            "model.trained_precision": "int4",
-        },
+        {"config": f"best_{size}", "train.init_from": f"{{sweep}}/dense_{size}", "model.trained_precision": "int4"},
     ]
     for size in SIZES
 }

@@ -43,13 +43,7 @@ OF_TICKET_BYTES = [
 # what a random network alone can do with them. Where nothing is trained, one update is enough, and the warm-up is as short.
 CONTROLS: Sweep = [
     {},
-    {
-        "optim.lr": 0.0,
-        "optim.warmup": 1,
-        "train.updates": 1,
-        "train.epochs": 0,
-        "train.evaluate_every": 0,
-    },
+    {"optim.lr": 0.0, "optim.warmup": 1, "train.updates": 1, "train.epochs": 0, "train.evaluate_every": 0},
     {"model.embedding": "trained"},
     {"model.embedding": "trained", "optim.freeze": "masks"},
     {"model.embedding": "trained", "model.keep": 1.0},

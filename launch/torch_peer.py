@@ -119,11 +119,7 @@ class Network(nn.Module):
     """A translation model, from a batch to the loss with label smoothing 0.1. Its table of the target is that of its output."""
 
     def __init__(
-        self,
-        select: Selection | None,
-        sizes: tuple[int, int, int, int],
-        vocabularies: tuple[int, int],
-        dropout: float,
+        self, select: Selection | None, sizes: tuple[int, int, int, int], vocabularies: tuple[int, int], dropout: float
     ) -> None:
         super().__init__()
         d, *_, layers = sizes

@@ -135,10 +135,7 @@ class Supermask:
 
 
 def topk_mask(
-    scores: Float[Array | np.ndarray, "*shape"],
-    keep: float | Shaped[Array | np.ndarray, ""],
-    *,
-    by: str = "magnitude",
+    scores: Float[Array | np.ndarray, "*shape"], keep: float | Shaped[Array | np.ndarray, ""], *, by: str = "magnitude"
 ) -> Float[Array, "*shape"]:
     """Returns the mask M of ones and zeros, in the dtype of `scores`, that keeps the k entries with the largest |score|.
 

@@ -80,16 +80,9 @@ def compiled(run: RunConfig, config: ModelConfig, target: Target, length: int, m
 def _step(run: RunConfig, config: ModelConfig, devices: Devices, rows: int, length: int) -> Any:
     adam = with_policy(optimizer(run.optim), config, run.seed)
     params, moments, fixed = state_shapes(config, adam, devices)
-    step = train_step(
-        run.task,
-        config,
-        adam,
-        run.optim.label_smoothing,
-        run.seed,
-        devices=devices,
-        loops=keeps_loops(run.train, run.train.updates or SHORT),
-        softness=run.optim.softness,
-    )
+    smoothing, softness = run.optim.label_smoothing, run.optim.softness
+    loops = keeps_loops(run.train, run.train.updates or SHORT)
+    step = train_step(run.task, config, adam, smoothing, run.seed, devices, loops=loops, softness=softness)
     by_rows = NamedSharding(devices.mesh, P(None, DATA))
     batch = {
         each: jax.ShapeDtypeStruct((run.optim.accumulate, rows, positions), jnp.int32, sharding=by_rows)

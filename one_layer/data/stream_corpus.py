@@ -91,11 +91,8 @@ def _assets(config: DataConfig, text: PlainText, masked: bool) -> TextAssets:
     given = read_vocabulary_json(config.vocabulary) if config.vocabulary else None
     vocabulary = given or vocabulary_of(codes)
     if given and codes:
-        byte_level.check_pieces(
-            byte_level.pieces(codes)[len(byte_level.LETTERS) :],
-            given.tokens,
-            f"data.bpe_codes and data.vocabulary={config.vocabulary}",
-        )
+        made = byte_level.pieces(codes)[len(byte_level.LETTERS) :]
+        byte_level.check_pieces(made, given.tokens, f"data.bpe_codes and data.vocabulary={config.vocabulary}")
     if masked and MASK not in vocabulary.tokens:
         if given:
             raise UserError(

@@ -1,5 +1,6 @@
 """The training text as ids: from a store of an earlier run, from fairseq's files, or prepared from lines."""
 
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,20 +36,16 @@ def prepare(
     """
     if isinstance(source, FairseqFolder):
         return _from_ids(config, reader, source, vocabularies)
+    make = partial(_from_text, config, reader, source, vocabularies, codes)
     if not config.store:
-        return _from_text(config, reader, source, vocabularies, codes)
+        return make()
     files = source.files(source.train)
     given = None if vocabularies is None else (vocabularies, codes)
-    return stored(
-        config.store,
-        _options(config, reader, files) | given_files(config, vocabularies, codes),
-        files,
-        given,
-        lambda: _from_text(config, reader, source, vocabularies, codes),
-    )
+    options = _options(config, files) | given_files(config, vocabularies, codes)
+    return stored(config.store, options, files, given, make)
 
 
-def _options(config: DataConfig, reader: ParallelReader, files: list[Path]) -> dict[str, Any]:
+def _options(config: DataConfig, files: list[Path]) -> dict[str, Any]:
     """Everything but the bytes of the `files` that decides the ids of the training text."""
     names = ["tokenize", "normalize", "split_hyphens", "lowercase", "bpe_merges", "prepared"]
     names += ["bpe_kind", "joined_vocabulary", "max_length", "labels", "columns", "delimiter", "held_out"]

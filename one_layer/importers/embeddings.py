@@ -84,18 +84,14 @@ def embedding_rows(model: ModelConfig, sides: Mapping[str, Side]) -> dict[str, R
         _report(name, rows, where)
         found[name] = rows
     if model.positions == "frozen":
-        found["position_embedding"] = _positions(model, _path(path, next(iter(sides.values()))))
+        where = _path(path, next(iter(sides.values())))
+        found["position_embedding"] = rows = roberta_positions(where, model.d_model)
+        if len(rows) != model.max_positions + PAD + 1:
+            raise UserError(
+                f"{where} has positions for {len(rows) - PAD - 1} tokens, but model.max_positions is {model.max_positions}; "
+                "make them equal"
+            )
     return found
-
-
-def _positions(model: ModelConfig, path: str) -> Float32[np.ndarray, "positions d"]:
-    rows = roberta_positions(path, model.d_model)
-    if len(rows) != model.max_positions + PAD + 1:
-        raise UserError(
-            f"{path} has positions for {len(rows) - PAD - 1} tokens, but model.max_positions is {model.max_positions}; "
-            "make them equal"
-        )
-    return rows
 
 
 def run_tables(restored: TrainedModel) -> tuple[Rows, ...]:

@@ -155,11 +155,7 @@ def written(arrays: Arrays, entries: Iterable[Entry]) -> Named:
 
 
 def check_state(
-    state: StateDict,
-    wanted: Shapes,
-    hint: str,
-    unused: Callable[[str], bool],
-    further: Mapping[str, list[str]] | None = None,
+    state: StateDict, wanted: Shapes, hint: str, unused: Callable[[str], bool], further: Mapping[str, list[str]]
 ) -> None:
     """Raises: UserError that names the parameters that do not fit, by the kind of problem, and ends with `hint`.
 
@@ -175,7 +171,7 @@ def check_state(
             for name, shape in wanted.items()
             if name in state and not fits(state[name], shape)
         ],
-        **(further or {}),
+        **further,
     }
     problems = [f"{kind}: {', '.join(names[:8])}{' ...' * (len(names) > 8)}" for kind, names in kinds.items() if names]
     if problems:
@@ -185,7 +181,7 @@ def check_state(
 def check_folder(state: StateDict, wanted: Shapes, unused: tuple[str, ...] = ()) -> None:
     """`check_state` for a folder in Hugging Face's format; `unused` are the ends of names."""
     hint = "give a folder as it was written, without quantisation or adapters, and with its own config.json"
-    check_state(state, wanted, hint, lambda name: name.endswith(unused))
+    check_state(state, wanted, hint, lambda name: name.endswith(unused), further={})
 
 
 def fits(array: Shaped[np.ndarray, "..."], shape: tuple[int, ...]) -> bool:

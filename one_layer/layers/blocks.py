@@ -72,9 +72,7 @@ class EncoderLayer(Layer):
 
     @nn.compact
     def __call__(
-        self,
-        x: Float[Array, "batch length d"],
-        visible: Bool[Array, "batch 1 1 length"],
+        self, x: Float[Array, "batch length d"], visible: Bool[Array, "batch 1 1 length"]
     ) -> Float[Array, "batch length d"]:
         """`visible` is false at the pads: their outputs are computed, but no query attends to them."""
         if self.settings.block != "transformer":

@@ -9,16 +9,7 @@ from typing import Any
 from one_layer.models.config import ModelConfig
 from one_layer.models.weights import abstract, initialize, pretrained_tables, recipes, roles, shapes
 
-__all__ = [
-    "ModelConfig",
-    "abstract",
-    "build",
-    "initialize",
-    "pretrained_tables",
-    "recipes",
-    "roles",
-    "shapes",
-]
+__all__ = ["ModelConfig", "abstract", "build", "initialize", "pretrained_tables", "recipes", "roles", "shapes"]
 
 
 def build(config: ModelConfig) -> Any:

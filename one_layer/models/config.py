@@ -20,7 +20,6 @@ from one_layer.layers.groups import Group, StackSettings
 from one_layer.layers.settings import LayerSettings
 from one_layer.models.families import FAMILIES, Family
 from one_layer.models.keys import ModelKeys
-from one_layer.models.keys.shape import refuse_if
 from one_layer.system.errors import UserError
 
 # All other settings of a layer are the model's, and have the same names.
@@ -36,10 +35,8 @@ class ModelConfig(ModelKeys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_if(
-            self.family not in FAMILIES,
-            f"the model family {self.family!r:.200} is unknown; known are {', '.join(FAMILIES)}",
-        )
+        if self.family not in FAMILIES:
+            raise UserError(f"the model family {self.family!r:.200} is unknown; known are {', '.join(FAMILIES)}")
         self.check()
         _ = self._stacks  # each layer checks itself
         self.network_family.check(self)
@@ -76,18 +73,10 @@ def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
     for letter in sorted(set(pattern)):
         shares = letter == config.main_letter
         name = "layers" if shares else {"L": "trained", "R": "reservoir"}[letter]
-        groups.append(
-            Group(
-                letter,
-                name,
-                _layer(config, letter, stack),
-                pattern.count(letter),
-                one_weight=shares and config.sharing == "weights",
-                one_mask=shares and config.sharing == "masks",
-                shared_params=shares
-                and (config.sharing == "masks" or config.shares_trained or bool(config.share_norm_scale)),
-            )
-        )
+        layer, count = _layer(config, letter, stack), pattern.count(letter)
+        one_weight, one_mask = shares and config.sharing == "weights", shares and config.sharing == "masks"
+        shared_params = one_mask or (shares and (config.shares_trained or bool(config.share_norm_scale)))
+        groups.append(Group(letter, name, layer, count, one_weight, one_mask, shared_params))
     return StackSettings(
         pattern,
         tuple(groups),
@@ -103,11 +92,8 @@ def _stack_settings(config: ModelKeys, stack: str) -> StackSettings:
 
 def _layer(config: ModelKeys, letter: str, stack: str) -> LayerSettings:
     """One layer of the kind `letter`."""
-    main = LayerSettings(
-        kind="masked" if config.masked else "trained",
-        mask=config.supermask,
-        **{name: getattr(config, name) for name in LayerSettings.__dataclass_fields__ if name not in _OWN},
-    )
+    alike = {name: getattr(config, name) for name in LayerSettings.__dataclass_fields__ if name not in _OWN}
+    main = LayerSettings(kind="masked" if config.masked else "trained", mask=config.supermask, **alike)
     if letter == config.main_letter:
         return main
     if letter == "L":

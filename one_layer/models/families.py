@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from one_layer.data.special_tokens import UNK
 from one_layer.layers.freezing import STACKS
 from one_layer.models.keys import ModelKeys
-from one_layer.models.keys.shape import refuse_if
+from one_layer.system.errors import UserError
 
 
 class Table(NamedTuple):
@@ -61,12 +61,12 @@ class Family(ABC):
         """Raises: UserError for a config that does not fit the family; here, for the depths of its stacks and the tables."""
         for stack in STACKS:
             given = f"model.{stack}_layers is {getattr(config, f'{stack}_layers')}; {self.what}"
-            refuse_if(stack in self.stacks and not config.depth(stack), f"{given} needs at least 1")
-            refuse_if(stack not in self.stacks and config.depth(stack), f"{given} has no {stack}: give 0")
-        refuse_if(
-            config.shared_embedding and len(self.stacks) == 1,
-            f"model.shared_embedding is True, but {self.what} has only one table: leave it out",
-        )
+            if stack in self.stacks and not config.depth(stack):
+                raise UserError(f"{given} needs at least 1")
+            if stack not in self.stacks and config.depth(stack):
+                raise UserError(f"{given} has no {stack}: give 0")
+        if config.shared_embedding and len(self.stacks) == 1:
+            raise UserError(f"model.shared_embedding is True, but {self.what} has only one table: leave it out")
 
     @abstractmethod
     def describe(self, config: ModelKeys) -> str:
@@ -92,16 +92,16 @@ class _Translation(Family):
 
     def check(self, config: ModelKeys) -> None:
         super().check(config)
-        refuse_if(
-            config.positions != "sinusoidal" or config.embedding_norm,
-            f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
-            f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings",
-        )
-        refuse_if(
-            config.shared_embedding and config.source_vocab != config.target_vocab,
-            f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
-            f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off",
-        )
+        if config.positions != "sinusoidal" or config.embedding_norm:
+            raise UserError(
+                f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but model.decoder_layers is "
+                f"{config.decoder_layers}: a translation model has sinusoidal positions and no norm of embeddings"
+            )
+        if config.shared_embedding and config.source_vocab != config.target_vocab:
+            raise UserError(
+                f"model.shared_embedding needs one vocabulary, but the source has {config.source_vocab} types and the target "
+                f"{config.target_vocab}; set data.joined_vocabulary or turn model.shared_embedding off"
+            )
 
     def describe(self, config: ModelKeys) -> str:
         return f"translation model of {config.encoder_layers}+{config.decoder_layers} layers"
@@ -119,11 +119,11 @@ class _Classifier(Family):
 
     def check(self, config: ModelKeys) -> None:
         super().check(config)
-        refuse_if(
-            label_count(config) < 2,
-            f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
-            "there must be at least 2 labels",
-        )
+        if label_count(config) < 2:
+            raise UserError(
+                f"model.target_vocab is {config.target_vocab}; for a classifier it counts the four special types and the labels, and "
+                "there must be at least 2 labels"
+            )
 
     def describe(self, config: ModelKeys) -> str:
         return f"classifier of {label_count(config)} labels with {config.encoder_layers} layers"
@@ -135,11 +135,11 @@ class _Decoder(Family):
 
     def check(self, config: ModelKeys) -> None:
         super().check(config)
-        refuse_if(
-            config.positions == "frozen" or config.embedding_norm,
-            f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but a decoder alone has sinusoidal or "
-            "learned positions, and no norm of embeddings",
-        )
+        if config.positions == "frozen" or config.embedding_norm:
+            raise UserError(
+                f"model.positions={config.positions} and model.embedding_norm={config.embedding_norm}, but a decoder alone has "
+                "sinusoidal or learned positions, and no norm of embeddings"
+            )
 
     def describe(self, config: ModelKeys) -> str:
         return f"decoder of {config.decoder_layers} layers"

@@ -128,15 +128,8 @@ def tables(benches: Mapping[Bench, Sequence[Point]]) -> list[Table]:
             of = texts.validated(each.area_of[:2]) if each.area_of else bench.title
             rows[each.paper][of, each.text, each.verdict.value, each.seen] = bool(each.area_of)
     columns = ["test set", "claim", "here", "what was seen"]
-    return [
-        Table(
-            f"Claim by claim, paper {paper}",
-            _CAPTIONS[paper],
-            columns,
-            [list(row) for row in sorted(its, key=its.__getitem__)],
-        )
-        for paper, its in rows.items()
-    ]
+    ordered = {paper: [list(row) for row in sorted(its, key=its.__getitem__)] for paper, its in rows.items()}
+    return [Table(f"Claim by claim, paper {paper}", _CAPTIONS[paper], columns, its) for paper, its in ordered.items()]
 
 
 def judged(points: Sequence[Point]) -> Iterator[Judged]:

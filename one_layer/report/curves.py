@@ -37,9 +37,8 @@ def _convergence(points: list[Point], number: int, text: str) -> Picture:
     best = sorted(points, key=attrgetter("merit"), reverse=True)[:_MOST]
     shown = [point for point in points if point in best]  # in the order of all pages
     axis = "seconds" if alike_in_time(record for point in shown for record in point.records) else "step"
-    figure, axes = new_axes(
-        {"seconds": "seconds of training, without evaluations", "step": "update"}[axis], "validation nll"
-    )
+    x = {"seconds": "seconds of training, without evaluations", "step": "update"}[axis]
+    figure, axes = new_axes(x, "validation nll")
     for place, point in enumerate(shown):
         for count, curve in enumerate(filter(None, (validation(record, axis) for record in point.records))):
             style = "-" if len(curve) > 1 else "o"  # a line through one point would show nothing
@@ -53,13 +52,8 @@ def _convergence(points: list[Point], number: int, text: str) -> Picture:
     }
     more = f" {len(points) - _MOST} worse models are only in the tables." if len(points) > _MOST else ""
     caption = f"Each line is one run. {times[axis]}{more}"
-    return Picture(
-        f"convergence-{number}",
-        f"Convergence: validation nll of the models scored on {points[0].bench.text}{text}",
-        caption,
-        tuple(points),
-        figure,
-    )
+    title = f"Convergence: validation nll of the models scored on {points[0].bench.text}{text}"
+    return Picture(f"convergence-{number}", title, caption, tuple(points), figure)
 
 
 def validation(record: Record, axis: str = "seconds") -> list[tuple[float, float]]:

@@ -17,13 +17,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 INK = "#123456"  # stands for the colour of the page's text, which an SVG in the page takes over
 _HEIGHT = 3.0  # inches, without the names of the lines
 _STYLE: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "one_layer",
-    "font.size": 9,
-    "font.family": "sans-serif",
-    **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
+    **{"svg.fonttype": "none", "svg.hashsalt": "one_layer", "font.size": 9, "font.family": "sans-serif"},
+    **dict.fromkeys(("text.color", "xtick.color", "ytick.color", "axes.edgecolor", "axes.labelcolor"), INK),
 }
 
 
@@ -46,15 +41,8 @@ def new_axes(x: str, y: str) -> tuple[Figure, Axes]:
 
 def marks(axes: Axes, x: Sequence[float], scores: Sequence[Any], colour: str, marker: str, **more: Any) -> None:
     """A mark for the `mean` of each score, with one standard deviation as error bar."""
-    axes.errorbar(
-        x,
-        [score.mean for score in scores],
-        yerr=[score.deviation or 0.0 for score in scores],
-        color=colour,
-        marker=marker,
-        capsize=3,
-        **more,
-    )
+    means, deviations = [score.mean for score in scores], [score.deviation or 0.0 for score in scores]
+    axes.errorbar(x, means, yerr=deviations, color=colour, marker=marker, capsize=3, **more)
 
 
 def legend(figure: Figure) -> None:

@@ -63,12 +63,8 @@ def unfinished(records: Iterable[Record], names: Mapping[Path, str] | None = Non
         "The time left is that of the updates alone, at the mean speed of the run so far: evaluations and scoring come on top, and "
         "train.patience may end a run sooner. A failed run says why; the same command goes on with those that are not finished."
     )
-    return Table(
-        "Runs that have not finished",
-        caption,
-        columns,
-        [_unfinished(record, (names or {}).get(record.folder, str(record.folder))) for record in waiting],
-    )
+    rows = [_unfinished(record, (names or {}).get(record.folder, str(record.folder))) for record in waiting]
+    return Table("Runs that have not finished", caption, columns, rows)
 
 
 def _unfinished(record: Record, name: str) -> list[str]:

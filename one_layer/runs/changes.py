@@ -13,11 +13,6 @@ from one_layer.system.errors import UserError
 STEPS = ("tokenize", "normalize", "split_hyphens", "lowercase", "bpe_kind")
 
 
-def everywhere_alike(run: RunConfig) -> dict[str, Any]:
-    """The keys that must be the same in all processes of a run, by dotted names: all but those that say where files lie."""
-    return {name: value for name, value in flatten(run.raw).items() if name not in ("data.directory", "data.store")}
-
-
 def changes(before: dict[str, Any], run: RunConfig) -> dict[str, tuple[Any, Any]]:
     """The keys (by dotted names) whose values are others in `run` than in `before`, a resolved config, with both values.
 

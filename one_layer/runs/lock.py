@@ -52,9 +52,8 @@ def holder(folder: Path) -> str:
     with suppress(OSError), (folder / _LOCK).open(encoding="utf-8", errors="replace") as file:
         said = file.read().strip() or "another process"
         try:
-            fcntl.flock(
-                file, fcntl.LOCK_SH | fcntl.LOCK_NB
-            )  # shared, so that two who look do not take each other for a holder
+            # Shared, so that two who look do not take each other for a holder.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             return said
     return ""

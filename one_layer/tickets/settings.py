@@ -176,10 +176,8 @@ def write_text(assets: TextAssets) -> tuple[str, Tensors]:
         fields["vocabulary"] = getattr(assets, f"{side}_vocabulary").text
         for kind in ("vocabulary", "codes"):
             if fields[kind] is not None:
-                name = (
-                    f"text/source_{kind}" if texts.get(f"text/source_{kind}") == fields[kind] else f"text/{side}_{kind}"
-                )
-                texts[name], fields[kind] = fields[kind], name
+                owner = "source" if texts.get(f"text/source_{kind}") == fields[kind] else side
+                texts[f"text/{owner}_{kind}"], fields[kind] = fields[kind], f"text/{owner}_{kind}"
         sides[side] = fields
     return json.dumps(sides), {name: np.frombuffer(text.encode(), np.uint8) for name, text in texts.items()}
 

@@ -15,7 +15,6 @@ from one_layer.models import ModelConfig, pretrained_tables
 from one_layer.models.accounting import describe_ticket
 from one_layer.models.sharding import Devices
 from one_layer.own_selection import stored_as
-from one_layer.runs.changes import everywhere_alike
 from one_layer.runs.folder import RunFolder
 from one_layer.runs.records import flatten
 from one_layer.runs.settings import RunConfig, of_training, with_values
@@ -39,17 +38,14 @@ from one_layer.training.trainer import Ready
 
 log = logging.getLogger(__name__)
 
+_PLACES = ("data.directory", "data.store")  # keys that may be others in each process
 _FEWEST = 10  # types of a vocabulary that is not known yet
 _NVIDIA = Path("/proc/driver/nvidia/version")  # where NVIDIA's driver is loaded
 
 
 @contextmanager
 def opened(
-    run: RunConfig,
-    workdir: str | Path,
-    devices: Devices | None = None,
-    members: int = 1,
-    known: Corpus | None = None,
+    run: RunConfig, workdir: str | Path, devices: Devices | None = None, members: int = 1, known: Corpus | None = None
 ) -> Iterator[Ready]:
     """Begins `run` in `workdir`, or opens the run that is there. The folder is locked until the context ends.
 
@@ -60,7 +56,8 @@ def opened(
     if run.train.minutes and members > 1:
         raise UserError("train.minutes measures a run that trains alone; give train.updates to runs of one program")
     folder = RunFolder(workdir, writes=processes.leads())
-    processes.agree({"code": processes.code(), **everywhere_alike(run)})
+    alike = {name: value for name, value in flatten(run.raw).items() if name not in _PLACES}
+    processes.agree({"code": processes.code(), **alike})
     folder.claim(run)  # without a lock, so that a folder that cannot be used is left as it is
     devices = devices or Devices.arranged(run.mesh.data, run.mesh.model)
     devices.check(run.model_config(_FEWEST, _FEWEST))

@@ -23,19 +23,9 @@ INPUTS = (
     "optim.softness",
 )
 # These decide only the values that arrays begin with.
-_DRAWN = (
-    "model.init_scheme",
-    "model.init_attention",
-    "model.init_embedding",
-    "model.scale_by_keep",
-)
-_ABSENT_AT_0 = (
-    "optim.b1",
-    "optim.b2",
-    "optim.weight_decay",
-    "optim.clip",
-    "optim.softness",
-)  # at 0 the program has no such part
+_DRAWN = ("model.init_scheme", "model.init_attention", "model.init_embedding", "model.scale_by_keep")
+# At 0 the program has no such part.
+_ABSENT_AT_0 = ("optim.b1", "optim.b2", "optim.weight_decay", "optim.clip", "optim.softness")
 
 
 def program(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,17 +35,14 @@ def program(config: Mapping[str, Any]) -> dict[str, Any]:
     found |= {name: bool(flat[name]) for name in _ABSENT_AT_0}
     if flat["train.bytes"]:  # these decide the width that a run chooses
         found["train.bytes"] = [flat[name] for name in ("train.bytes", *INPUTS, *_DRAWN)]
-    found["model.keep"] = _of_keep(flat["model.keep"])
+    # At keep 1 there are no scores. A traced keep is rounded to six decimal places (see `one_layer.supermask.kept_count`).
+    keep = flat["model.keep"]
+    found["model.keep"] = keep if keep == 1.0 or round(keep, 6) != keep else "below 1"
     # Seeds decide the order of batches. Where batches have several shapes, other orders seldom have the same shape at the same time. Blocks
     # of a stream have one shape (see `one_layer.data.stream.StreamBatches`).
     if flat["data.buckets"] > 1 and flat["data.source"] not in STREAMS:
         found["seed"] = flat["seed"]
     return found
-
-
-def _of_keep(keep: float) -> float | str:
-    """At 1 there are no scores. A traced keep is rounded to six decimal places (see `one_layer.supermask.kept_count`)."""
-    return keep if keep == 1.0 or round(keep, 6) != keep else "below 1"
 
 
 def mark(config: Mapping[str, Any]) -> str:

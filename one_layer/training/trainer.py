@@ -35,11 +35,6 @@ log = logging.getLogger(__name__)
 train_step = lru_cache(maxsize=8)(new_train_step)
 
 
-def optimizer_of(config: OptimConfig, model: ModelConfig, seed: int) -> Any:
-    """The optimiser of a run: the same object for runs that differ in their pace alone, so that `train_step` knows it again."""
-    return _optimizer(replace(config, lr=None, warmup=None, warmup_init_lr=0.0), model, seed)
-
-
 @lru_cache(maxsize=8)
 def _optimizer(config: OptimConfig, model: ModelConfig, seed: int) -> Any:
     return with_policy(optimizer(config), model, seed)
@@ -70,7 +65,9 @@ class Trainer:
         self.evaluate_every = run.train.evaluate_every or self.epoch_updates
         self.pace = pace(run.optim, self.updates)
         self.schedule = partial(learning_rate, run.optim.schedule, self.pace)
-        self.optimizer = optimizer_of(run.optim, model, run.seed)
+        # The same object for runs that differ in their pace alone, so that `train_step` knows it again.
+        paceless = replace(run.optim, lr=None, warmup=None, warmup_init_lr=0.0)
+        self.optimizer = _optimizer(paceless, model, run.seed)
         variables = self.begun()
         self.params = variables.pop("params")
         self.fixed = variables

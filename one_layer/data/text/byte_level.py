@@ -68,10 +68,7 @@ def learn(lines: Iterable[str], merges: int) -> str:
     words, parts = pre_tokenizers.ByteLevel(add_prefix_space=False), Regex(f".{{{_LONGEST_WORD}}}")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Split(parts, "isolated")])
     trainer = trainers.BpeTrainer(
-        vocab_size=len(LETTERS) + merges,
-        min_frequency=2,
-        initial_alphabet=list(LETTERS.values()),
-        show_progress=False,
+        vocab_size=len(LETTERS) + merges, min_frequency=2, initial_alphabet=list(LETTERS.values()), show_progress=False
     )
     tokenizer.train_from_iterator(lines, trainer)
     learned = json.loads(tokenizer.to_str())["model"]["merges"]

@@ -12,8 +12,9 @@ from one_layer.layers.freezing import Freezing
 from one_layer.layers.quantization import PRECISIONS, Precisions
 from one_layer.layers.settings import BLOCKS
 from one_layer.models.keys.masks import MASKS
-from one_layer.models.keys.shape import one_of, refuse_if
+from one_layer.models.keys.shape import one_of
 from one_layer.models.keys.tables import TableKeys
+from one_layer.system.errors import UserError
 
 __all__ = ["FOR_TRAINING", "MASKS", "MODEL_KEYS", "ModelKeys"]
 
@@ -46,15 +47,13 @@ class ModelKeys(TableKeys):
     def check(self) -> None:
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
-        refuse_if(
-            self.backskip not in ("off", "identity", "policy"),
-            f"train.backskip is {self.backskip!r:.200}; known are off, identity and policy",
-        )
-        refuse_if(
-            self.backskip != "off" and not any("R" in string for string in self.strings.values()),
-            f"train.backskip is {self.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
-            "(R); give a layer string with R, or train.backskip=off",
-        )
+        if self.backskip not in ("off", "identity", "policy"):
+            raise UserError(f"train.backskip is {self.backskip!r:.200}; known are off, identity and policy")
+        if self.backskip != "off" and not any("R" in string for string in self.strings.values()):
+            raise UserError(
+                f"train.backskip is {self.backskip!r:.200}, but neither model.encoder_layers nor model.decoder_layers has a reservoir "
+                "(R); give a layer string with R, or train.backskip=off"
+            )
 
     @property
     def precisions(self) -> Precisions:

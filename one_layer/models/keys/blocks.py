@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from one_layer.initializers import SCHEMES
 from one_layer.layers.settings import ACTIVATIONS, NORMS, ROTARY_BASE
 from one_layer.models.keys.masks import MaskKeys
-from one_layer.models.keys.shape import one_of, rate, refuse_if
+from one_layer.models.keys.shape import one_of, rate
+from one_layer.system.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -62,33 +63,31 @@ class BlockKeys(MaskKeys):
         super().check()
         if self.modern:
             self._check_modern()
-        refuse_if(
-            not self.modern and self.rotary_base != ROTARY_BASE,
-            f"model.rotary_base is {self.rotary_base}, but model.block is {self.block!r}, which has no rotary positions; leave "
-            "model.rotary_base out, or give model.block=modern",
-        )
-        refuse_if(
-            not 1.0 < self.rotary_base <= 1e9, f"model.rotary_base is {self.rotary_base}; it must lie in (1, 10**9]"
-        )
-        refuse_if(
-            not 0.0 < self.norm_epsilon < 1.0, f"model.norm_epsilon is {self.norm_epsilon}; it must lie in (0, 1)"
-        )
+        if not self.modern and self.rotary_base != ROTARY_BASE:
+            raise UserError(
+                f"model.rotary_base is {self.rotary_base}, but model.block is {self.block!r}, which has no rotary positions; leave "
+                "model.rotary_base out, or give model.block=modern"
+            )
+        if not 1.0 < self.rotary_base <= 1e9:
+            raise UserError(f"model.rotary_base is {self.rotary_base}; it must lie in (1, 10**9]")
+        if not 0.0 < self.norm_epsilon < 1.0:
+            raise UserError(f"model.norm_epsilon is {self.norm_epsilon}; it must lie in (0, 1)")
 
     def _check_modern(self) -> None:
         needed = {"norm_position": "pre", "activation": "relu", "bias": False}
         for name, value in needed.items():
             self.check_fits_modern(name, value)
-        refuse_if(
-            self.d_model // self.heads % 2,
-            f"model.heads is {self.heads}, and model.d_model / model.heads is {self.d_model // self.heads}; rotary positions need an "
-            "even number of features in a head",
-        )
+        if self.d_model // self.heads % 2:
+            raise UserError(
+                f"model.heads is {self.heads}, and model.d_model / model.heads is {self.d_model // self.heads}; rotary positions need an "
+                "even number of features in a head"
+            )
 
     def check_fits_modern(self, name: str, value: object) -> None:
         """Raises: UserError if a key has another value than this one in a modern block."""
         given = getattr(self, name)
-        refuse_if(
-            self.modern and given != value,
-            f"model.{name} is {given!r:.200}, but model.block is 'modern' (pre-norm, SwiGLU, rotary positions, no biases); give "
-            f"model.{name}={value}, or model.block=paper",
-        )
+        if self.modern and given != value:
+            raise UserError(
+                f"model.{name} is {given!r:.200}, but model.block is 'modern' (pre-norm, SwiGLU, rotary positions, no biases); give "
+                f"model.{name}={value}, or model.block=paper"
+            )

@@ -4,9 +4,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 from one_layer.layers.beside import ADAPTERS, GAINS
-from one_layer.models.keys.shape import ShapeKeys, one_of, refuse_if
+from one_layer.models.keys.shape import ShapeKeys, one_of
 from one_layer.own_selection import is_own, own_class
 from one_layer.supermask import SELECTIONS, Supermask
+from one_layer.system.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -34,43 +35,41 @@ class MaskKeys(ShapeKeys):
     def check(self) -> None:
         """Raises: UserError as `ShapeKeys.check` does."""
         super().check()
-        refuse_if(
-            not is_own(self.selection) and self.selection not in SELECTIONS,
-            f"model.selection is {self.selection!r:.200}; known are {', '.join(SELECTIONS)}, and module:Class for one's own",
-        )
-        refuse_if(
-            not 0.0 < self.keep <= 1.0,
-            f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep",
-        )
-        self._check_selection()
-        refuse_if(
-            not 0 <= self.adapter_rank <= self.d_model,
-            f"model.adapter_rank is {self.adapter_rank}; it must lie in [0, model.d_model {self.d_model}]",
-        )
-        for key, value, none in (("gains", self.gains, "none"), ("adapter_rank", self.adapter_rank, 0)):
-            refuse_if(
-                value != none and not (self.masked or self.shares_trained),
-                f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} out, or "
-                "give model.sharing=weights, with which all layers share theirs",
+        if not is_own(self.selection) and self.selection not in SELECTIONS:
+            raise UserError(
+                f"model.selection is {self.selection!r:.200}; known are {', '.join(SELECTIONS)}, and module:Class for one's own"
             )
+        if not 0.0 < self.keep <= 1.0:
+            raise UserError(
+                f"model.keep is {self.keep}; it must lie in (0, 1], as the fraction of the weights that masks keep"
+            )
+        self._check_selection()
+        if not 0 <= self.adapter_rank <= self.d_model:
+            raise UserError(
+                f"model.adapter_rank is {self.adapter_rank}; it must lie in [0, model.d_model {self.d_model}]"
+            )
+        for key, value, none in (("gains", self.gains, "none"), ("adapter_rank", self.adapter_rank, 0)):
+            if value != none and not (self.masked or self.shares_trained):
+                raise UserError(
+                    f"model.{key} is {value!r}, but model.weights is dense, whose matrices are trained themselves; leave model.{key} "
+                    "out, or give model.sharing=weights, with which all layers share theirs"
+                )
 
     def _check_selection(self) -> None:
-        refuse_if(
-            self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0,
-            f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5",
-        )
-        refuse_if(
-            self.selection == "sign" and self.keep != 1.0,
-            f"model.selection='sign' drops no weight: give model.keep=1 (it is {self.keep})",
-        )
-        refuse_if(
-            self.selection == "signed_threshold" and not self.threshold >= 0.0,
-            f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold})",
-        )
-        refuse_if(
-            self.dynamic_scale and -1 in self.supermask.values,
-            f"model.dynamic_scale counts ones, and model.selection={self.selection!r:.200} has -1 too: give model.dynamic_scale=False",
-        )
+        if self.selection == "sigmoid_threshold" and not 0.0 < self.threshold < 1.0:
+            raise UserError(
+                f"model.threshold is {self.threshold}; it is compared with a sigmoid, so it must lie in (0, 1), for instance 0.5"
+            )
+        if self.selection == "sign" and self.keep != 1.0:
+            raise UserError(f"model.selection='sign' drops no weight: give model.keep=1 (it is {self.keep})")
+        if self.selection == "signed_threshold" and not self.threshold >= 0.0:
+            raise UserError(
+                f"model.selection='signed_threshold' needs a model.threshold of at least 0 (it is {self.threshold})"
+            )
+        if self.dynamic_scale and -1 in self.supermask.values:
+            raise UserError(
+                f"model.dynamic_scale counts ones, and model.selection={self.selection!r:.200} has -1 too: give model.dynamic_scale=False"
+            )
 
 
 MASKS = tuple(each.name for each in fields(MaskKeys) if each.name not in ShapeKeys.__dataclass_fields__)

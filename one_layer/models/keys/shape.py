@@ -29,14 +29,10 @@ def check_values(keys: Any) -> None:
     for each in fields(keys):
         value, known = getattr(keys, each.name), each.metadata.get("known")
         shown = f"model.{each.name} is {value!r:.200}"
-        refuse_if(known and value not in known, f"{shown}; known are {', '.join(filter(None, known or ()))}")
-        refuse_if("rate" in each.metadata and not 0.0 <= value < 1.0, f"{shown}; it must lie in [0, 1)")
-
-
-def refuse_if(wrong: object, problem: str) -> None:
-    """Raises: UserError with the sentence `problem` if something is wrong."""
-    if wrong:
-        raise UserError(problem)
+        if known and value not in known:
+            raise UserError(f"{shown}; known are {', '.join(filter(None, known))}")
+        if "rate" in each.metadata and not 0.0 <= value < 1.0:
+            raise UserError(f"{shown}; it must lie in [0, 1)")
 
 
 @dataclass(frozen=True)
@@ -97,30 +93,26 @@ class ShapeKeys:
         check_least("model", self, d_model=1, ffn=1, heads=1)
         for name in ("source_vocab", "target_vocab"):
             types = getattr(self, name)
-            refuse_if(types <= UNK, f"model.{name} is {types}; it must be at least 4, for the four special tokens")
-        refuse_if(
-            self.d_model % self.heads,
-            f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}",
-        )
-        refuse_if(
-            self.d_model % 2 or self.d_model < 4,
-            f"model.d_model is {self.d_model}; sinusoidal positions need an even width of at least 4",
-        )
+            if types <= UNK:
+                raise UserError(f"model.{name} is {types}; it must be at least 4, for the four special tokens")
+        if self.d_model % self.heads:
+            raise UserError(f"model.heads is {self.heads}, which does not divide model.d_model {self.d_model}")
+        if self.d_model % 2 or self.d_model < 4:
+            raise UserError(f"model.d_model is {self.d_model}; sinusoidal positions need an even width of at least 4")
         self._check_depths()
-        refuse_if(
-            self.sharing not in SHARING[self.weights],
-            f"model.sharing is {self.sharing!r:.200}, which does not fit model.weights={self.weights}; give "
-            f"{' or '.join(SHARING[self.weights])}",
-        )
+        if self.sharing not in SHARING[self.weights]:
+            raise UserError(
+                f"model.sharing is {self.sharing!r:.200}, which does not fit model.weights={self.weights}; give "
+                f"{' or '.join(SHARING[self.weights])}"
+            )
 
     def _check_depths(self) -> None:
         """The family says which layers it needs. Numbers come first: one may stand for more letters than the memory holds."""
         for stack in STACKS:
             number = getattr(self, f"{stack}_layers")
             outside = isinstance(number, int) and not 0 <= number <= _DEEPEST
-            refuse_if(outside, f"model.{stack}_layers is {number}; it must lie in [0, {_DEEPEST}]")
+            if outside:
+                raise UserError(f"model.{stack}_layers is {number}; it must lie in [0, {_DEEPEST}]")
         for stack, string in self.strings.items():
-            refuse_if(
-                len(string) > _DEEPEST,
-                f"model.{stack}_layers has {len(string)} letters; it must have at most {_DEEPEST}",
-            )
+            if len(string) > _DEEPEST:
+                raise UserError(f"model.{stack}_layers has {len(string)} letters; it must have at most {_DEEPEST}")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from one_layer.data.special_tokens import PAD
 from one_layer.models.keys.blocks import BlockKeys
-from one_layer.models.keys.shape import one_of, refuse_if
-from one_layer.system.errors import check_least
+from one_layer.models.keys.shape import one_of
+from one_layer.system.errors import UserError, check_least
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,27 @@ class TableKeys(BlockKeys):
         check_least("model", self, max_positions=1)
         self.check_fits_modern("positions", "sinusoidal")
         source, path = self.embedding_source, self.embedding_path
-        refuse_if(
-            not self.masked and self.embedding == "masked",
-            "model.embedding is 'masked' in a dense model; use 'trained' or 'frozen', or mask the layers too",
-        )
-        refuse_if(
-            path and self.embedding == "trained",
-            f"model.embedding_path is {path!r:.200}, but model.embedding is 'trained'; pre-trained tables stay fixed: give "
-            "frozen or masked",
-        )
-        refuse_if(
-            source != "text" and not path,
-            f"model.embedding_source is {source!r:.200}, but model.embedding_path is empty; give the file or folder, or leave "
-            "model.embedding_source out",
-        )
-        refuse_if(
-            self.positions == "frozen" and source != "roberta",
-            f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {source!r:.200}); give that and its "
-            "model.embedding_path, or learned or sinusoidal positions",
-        )
-        refuse_if(
-            self.embedding_vocabulary and source not in ("fairseq", "roberta"),
-            f"model.embedding_vocabulary is {self.embedding_vocabulary!r:.200}, but with model.embedding_source={source} the tokens are "
-            "stored with the vectors; leave it out, or give model.embedding_source=fairseq or roberta",
-        )
+        if not self.masked and self.embedding == "masked":
+            raise UserError(
+                "model.embedding is 'masked' in a dense model; use 'trained' or 'frozen', or mask the layers too"
+            )
+        if path and self.embedding == "trained":
+            raise UserError(
+                f"model.embedding_path is {path!r:.200}, but model.embedding is 'trained'; pre-trained tables stay fixed: give "
+                "frozen or masked"
+            )
+        if source != "text" and not path:
+            raise UserError(
+                f"model.embedding_source is {source!r:.200}, but model.embedding_path is empty; give the file or folder, or leave "
+                "model.embedding_source out"
+            )
+        if self.positions == "frozen" and source != "roberta":
+            raise UserError(
+                f"model.positions is 'frozen', which needs model.embedding_source=roberta (it is {source!r:.200}); give that and its "
+                "model.embedding_path, or learned or sinusoidal positions"
+            )
+        if self.embedding_vocabulary and source not in ("fairseq", "roberta"):
+            raise UserError(
+                f"model.embedding_vocabulary is {self.embedding_vocabulary!r:.200}, but with model.embedding_source={source} the tokens "
+                "are stored with the vectors; leave it out, or give model.embedding_source=fairseq or roberta"
+            )

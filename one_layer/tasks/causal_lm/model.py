@@ -184,11 +184,7 @@ class CausalLM(StreamTask):
 
     family = "decoder"
     settings = LanguageModelSettings
-    limits = {  # noqa: RUF012  # a ClassVar of Task
-        "stride": 2**16,
-        "max_tokens": 2**24,
-        "sample_length": 2**16,
-    }
+    limits = {"stride": 2**16, "max_tokens": 2**24, "sample_length": 2**16}  # noqa: RUF012  # a ClassVar of Task
     masked = False
     validated_by = ("stride", "valid_tokens")
     model = CausalLanguageModel

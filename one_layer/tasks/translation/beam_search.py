@@ -93,14 +93,14 @@ def beam_search(
         )
         state = _notice_nan(state, not_finite)
         state, others = _finish(state, best, length_penalty), _others(best, beam)
+        if beam > 1:  # a single beam is its own parent
+            cache = (reorder or _gather)(cache, others.parents)
         return state._replace(
             step=state.step + 1,
             last=others.tokens,
             alive=_extend(state, others),
             active=state.active & ~at_limit,
-            cache=cache
-            if beam == 1
-            else (reorder or _gather)(cache, others.parents),  # a single beam is its own parent
+            cache=cache,
         )
 
     end = jax.lax.while_loop(searching, advance, _start(cache, batch, beam, max_length, active))
