@@ -36,22 +36,9 @@ from one_layer.sweeps import plan as plans
 from one_layer.training.plan import check_warmup
 from tests import ROOT
 
-CONFIGS = {
-    "toy": toy,
-    "everyday": everyday,
-    "multi30k": multi30k,
-    "multi30k_best": multi30k_best,
-    "multi30k_small": multi30k_small,
-    "iwslt14": iwslt14,
-    "europarl": europarl,
-    "wmt14": wmt14,
-    "qqp": qqp,
-    "mnli": mnli,
-    "reservoirs": reservoirs,
-    "lm": lm,
-    "mlm": mlm,
-    "text": text,
-}
+MODULES = (toy, everyday, multi30k, multi30k_best, multi30k_small, iwslt14, europarl, wmt14)
+MODULES += (qqp, mnli, reservoirs, lm, mlm, text)
+CONFIGS = {module.__name__.removeprefix("configs."): module for module in MODULES}
 SWEEPS = [(name, sweep) for name, config in CONFIGS.items() for sweep in config.SWEEPS]
 FIGURE_5 = [(name, sweep) for name, sweep in SWEEPS if sweep.startswith("figure5")]
 # What a dense model does not have: masks over random weights.

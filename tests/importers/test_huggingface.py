@@ -23,14 +23,11 @@ from tests.tiny_tickets import trained
 
 SIZES = {"d_model": 8, "ffn": 12, "heads": 2}
 POST = ModelConfig(12, 14, **SIZES, encoder_layers=2, decoder_layers=3)
+ONE_TABLE = POST.replace(source_vocab=14, shared_embedding=True)
 TRANSLATION = {
     "post-LN": POST,
-    "post-LN, one table, biases": POST.replace(
-        source_vocab=14, shared_embedding=True, norm="affine", bias=True, activation="gelu"
-    ),
-    "pre-LN, a layer string": POST.replace(
-        source_vocab=14, shared_embedding=True, norm_position="pre", encoder_layers="LSRS"
-    ),
+    "post-LN, one table, biases": ONE_TABLE.replace(norm="affine", bias=True, activation="gelu"),
+    "pre-LN, a layer string": ONE_TABLE.replace(norm_position="pre", encoder_layers="LSRS"),
 }
 SOURCE = np.array([[5, 7, 6, 4, EOS], [8, 4, EOS, PAD, PAD]], np.int32)
 TARGET = np.array([[EOS, 5, 9, 4, 13], [EOS, 7, 6, 11, PAD]], np.int32)
@@ -182,11 +179,8 @@ def test_a_translation_model_has_the_same_logits(tmp_path, name):
     engines.export(model, "huggingface", tmp_path / "out")
     reader = read_by_transformers(translation_weights.class_of(config), tmp_path / "out")
     ours = build(config).apply(prepared(config, model.variables), SOURCE, TARGET)
-    their = reader(
-        input_ids=torch.tensor(SOURCE).long(),
-        attention_mask=torch.tensor(SOURCE != PAD).long(),
-        decoder_input_ids=torch.tensor(TARGET).long(),
-        use_cache=False,
-    ).logits.detach()
+    ids, seen, targets = (torch.tensor(each).long() for each in (SOURCE, SOURCE != PAD, TARGET))
+    outputs = reader(input_ids=ids, attention_mask=seen, decoder_input_ids=targets, use_cache=False)
+    their = outputs.logits.detach()
     real = TARGET != PAD
     np.testing.assert_allclose(np.asarray(ours)[real], their.numpy()[real], rtol=1e-5, atol=1e-5)

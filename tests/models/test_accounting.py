@@ -19,17 +19,9 @@ IWSLT14, WMT14 = (8848, 6632), (41_000, 41_000)
 
 
 def model(size, vocabularies, weights="one_layer", **changes):
-    d_model, ffn, heads, layers = SIZES[size]
-    return ModelConfig(
-        *vocabularies,
-        d_model=d_model,
-        ffn=ffn,
-        heads=heads,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        weights=weights,
-        **changes,
-    )
+    *widths, layers = SIZES[size]
+    sizes = dict(zip(("d_model", "ffn", "heads"), widths, strict=True), encoder_layers=layers, decoder_layers=layers)
+    return ModelConfig(*vocabularies, **sizes, weights=weights, **changes)
 
 
 def millions(*arguments, **changes):

@@ -24,24 +24,14 @@ from tests.compiling import jit
 from tests.ticket_reader import TicketReader
 
 PLAIN = ModelConfig(12, 7, d_model=8, ffn=12, heads=2, encoder_layers=2, decoder_layers=0, keep=0.6)
+LIKE_ROBERTA = {"max_positions": 9, "embedding_norm": True, "activation": "gelu"}
+FROZEN = {"positions": "frozen", "embedding_source": "roberta", "embedding_path": "somewhere"}
 CONFIGS = {
     "as the paper's translation models": PLAIN,
-    "as RoBERTa": PLAIN.replace(
-        positions="frozen",
-        max_positions=9,
-        embedding_source="roberta",
-        embedding_path="somewhere",
-        embedding_norm=True,
-        norm="affine",
-        bias=True,
-        activation="gelu",
-    ),
-    "as RoBERTa, with a learned table": PLAIN.replace(
-        weights="dense", positions="learned", max_positions=9, embedding_norm=True, activation="gelu"
-    ),
+    "as RoBERTa": PLAIN.replace(**LIKE_ROBERTA, **FROZEN, norm="affine", bias=True),
+    "as RoBERTa, with a learned table": PLAIN.replace(**LIKE_ROBERTA, weights="dense", positions="learned"),
     "dense": PLAIN.replace(weights="dense", embedding_norm=True),
 }
-FROZEN = {"positions": "frozen", "embedding_source": "roberta", "embedding_path": "x"}
 TEXTS = np.array([[0, 5, 6, 2, 2, 7, 2], [0, 8, 2, 1, 1, 1, 1]], np.int32)
 LABELS = np.array([[5, 2], [4, 2]], np.int32)
 

@@ -218,12 +218,9 @@ def test_the_program_does_not_grow_with_depth():
     sizes = []
     for depth in (2, 6):
         config = model(encoder_layers="LR" * depth)
-        sizes.append(
-            gradient_of(config, variables_of(config, "encoder"))
-            .lower(variables_of(config, "encoder")["params"], X)
-            .as_text()
-            .count("\n")
-        )
+        variables = variables_of(config, "encoder")
+        program = gradient_of(config, variables).lower(variables["params"], X).as_text()
+        sizes.append(program.count("\n"))
     assert sizes[1] == sizes[0]
 
 

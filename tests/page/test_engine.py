@@ -50,18 +50,10 @@ LANGUAGE_MODELS = {
         **NO_TARGET, **OF_BYTES, block="modern", norm_position="pre", rotary_base=50.0, norm_epsilon=0.1
     ),
 }
-ENCODERS = {
-    "plain": TINY.replace(**NO_SOURCE, target_vocab=7),
-    "learned positions": TINY.replace(
-        **NO_SOURCE,
-        target_vocab=7,
-        positions="learned",
-        embedding_norm=True,
-        norm="affine",
-        activation="gelu",
-        norm_epsilon=0.1,
-    ),
-}
+ENCODERS = {"plain": TINY.replace(**NO_SOURCE, target_vocab=7)}
+ENCODERS["learned positions"] = ENCODERS["plain"].replace(
+    positions="learned", embedding_norm=True, norm="affine", activation="gelu", norm_epsilon=0.1
+)
 SOURCES = [[5, 7, 9, 4, 11, EOS], [6, 6, 4, 4, 5, EOS], [10, 8, 5, 9, 7, EOS]]
 
 

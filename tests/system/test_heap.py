@@ -29,15 +29,8 @@ print(resident() - before)
 
 def run(environment: Mapping[str, str]) -> int:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("GLIBC_", "MALLOC_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**clean, **environment},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(done.stdout)
+    command = [sys.executable, "-c", PROGRAM]
+    return int(subprocess.check_output(command, env={**clean, **environment}, cwd=ROOT, text=True))
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of glibc")

@@ -121,16 +121,10 @@ def test_the_limits_of_the_own_control_group_and_of_those_above_it_count(tmp_pat
     assert list(_group_limits(groups, tmp_path)) == expected
 
 
-@pytest.mark.parametrize(
-    ("mesh", "sentence"),
-    [
-        ((3, 1), "mesh.data=3 and mesh.model=1 do not arrange the 1 devices"),
-        ((-1, 2), "mesh.data=-1 and mesh.model=2 do not arrange the 1 devices"),
-    ],
-)
-def test_a_mesh_of_other_devices_is_refused(mesh, sentence):
-    with user_error(sentence):
-        Devices.arranged(*mesh)
+@pytest.mark.parametrize(("data", "model"), [(3, 1), (-1, 2)])
+def test_a_mesh_of_other_devices_is_refused(data, model):
+    with user_error(f"mesh.data={data} and mesh.model={model} do not arrange the 1 devices"):
+        Devices.arranged(data, model)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from one_layer.data.special_tokens import EOS, UNK
 from one_layer.data.text.lines import split_lines
 from one_layer.data.text.vocabulary import Vocabulary
 from tests import user_error
-from tests.data_bins import write_folder, write_mapped
 
 PARTS = {
     "train": (["das ist ein ha@@ us", "ja", "", "nein ja nein ja ja ja"], ["this is a house", "yes", "no", "no yes"]),
@@ -22,6 +21,25 @@ PARTS = {
     "test": (["ja das ist ein ha@@ us", "ist nein"], ["yes this is a house", "is no"]),
 }
 SENTENCES = [np.array(ids) for ids in ([5, 6, 2], [2], [7, 4, 4, 2])]
+
+
+def write_mapped(prefix: Path, sentences: list[np.ndarray], code: int = 8, kind: str = "<u2") -> None:
+    """--dataset-impl mmap: sizes in ids, pointers in bytes."""
+    lengths = np.array([len(ids) for ids in sentences], "<i4")
+    pointers = ((np.cumsum(lengths) - lengths) * np.dtype(kind).itemsize).astype("<i8")
+    head = b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, code, len(lengths))
+    Path(f"{prefix}.idx").write_bytes(head + lengths.tobytes() + pointers.tobytes())
+    Path(f"{prefix}.bin").write_bytes(np.concatenate(sentences).astype(kind).tobytes())
+
+
+def write_folder(folder: Path, parts: dict[str, tuple[list[str], list[str]]]) -> None:
+    """German and English lines of every part, and the dictionaries of `train`."""
+    folder.mkdir()
+    for side, language in enumerate(("de", "en")):
+        vocabulary = Vocabulary.build(parts["train"][side])
+        vocabulary.save(folder / f"dict.{language}.txt")
+        for name, lines in parts.items():
+            write_mapped(folder / f"{name}.de-en.{language}", [vocabulary.encode(line) for line in lines[side]])
 
 
 @pytest.fixture

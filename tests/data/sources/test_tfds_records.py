@@ -35,23 +35,12 @@ def config(folder: Path, **keys: object) -> DataConfig:
 def test_the_pairs_read_are_those_written(folder: Path) -> None:
     corpus, text = load(config(folder)), load(DataConfig(toy_train=60, toy_valid=12, toy_test=8))
     assert corpus.vocabularies == text.vocabularies and corpus.report[:2] == text.report[:2]
-    assert sorted(zip(corpus.valid.source_text, corpus.valid.reference, strict=True)) == sorted(
-        zip(*TOY["valid"], strict=True)
-    )
+    pairs = zip(corpus.valid.source_text, corpus.valid.reference, strict=True)
+    assert sorted(pairs) == sorted(zip(*TOY["valid"], strict=True))
     assert "two lines" in corpus.tests["test"].reference
-    half = load(
-        config(
-            folder,
-            train="train[:50%]",
-            tests=("validation[:2]", "train[3:5]"),
-            source_language="en",
-            target_language="de",
-        )
-    )
-    assert len(half.train) == 30 and {name: len(split) for name, split in half.tests.items()} == {
-        "validation[:2]": 2,
-        "train[3:5]": 2,
-    }
+    turned, tests = {"source_language": "en", "target_language": "de"}, ("validation[:2]", "train[3:5]")
+    half = load(config(folder, train="train[:50%]", tests=tests, **turned))
+    assert len(half.train) == 30 and {name: len(split) for name, split in half.tests.items()} == dict.fromkeys(tests, 2)
     assert set(half.valid.reference) == set(TOY["valid"][0])
 
 
@@ -71,25 +60,15 @@ def test_tensorflow_is_not_imported(folder: Path) -> None:
 
 
 def test_labels_are_read_as_numbers(tmp_path: Path) -> None:
-    features = tfds.features.FeaturesDict(
-        {"text": tfds.features.Text(), "label": tfds.features.ClassLabel(names=["no", "yes"])}
-    )
-    tfds_sets.write(
-        tmp_path, "tiny_labels", features, {"train": [{"text": "ü", "label": "yes"}, {"text": "", "label": 0}]}
-    )
+    label = tfds.features.ClassLabel(names=["no", "yes"])
+    features = tfds.features.FeaturesDict({"text": tfds.features.Text(), "label": label})
+    rows = [{"text": "ü", "label": "yes"}, {"text": "", "label": 0}]
+    tfds_sets.write(tmp_path, "tiny_labels", features, {"train": rows})
     records = TfdsRecords("tiny_labels", str(tmp_path))
     assert records.labels("text") == ()
+    fields = {"source_language": "text", "target_language": "label"}
     with user_error(r"tiny_labels, split train: the field 'label' is no text; .* data\.labels makes"):
-        load(
-            config(
-                tmp_path,
-                tfds_name="tiny_labels",
-                valid="train",
-                tests=(),
-                source_language="text",
-                target_language="label",
-            )
-        )
+        load(config(tmp_path, tfds_name="tiny_labels", valid="train", tests=(), **fields))
     assert records.labels("label") == ("no", "yes")
     assert sorted(records.stream("train", ("text", "label"))) == [("", 0), ("ü", 1)]
 

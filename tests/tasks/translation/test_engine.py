@@ -38,21 +38,9 @@ class Reversing:
     def __init__(self, score=-1.0):
         self.calls, self.score = [], score
 
-    def translate_batch(
-        self,
-        tokens,
-        *,
-        asynchronous,
-        beam_size,
-        num_hypotheses,
-        length_penalty,
-        max_decoding_length,
-        max_input_length,
-        suppress_sequences,
-        return_scores,
-    ):
-        assert asynchronous and return_scores and beam_size == 5 and length_penalty == 1 and max_input_length == 0
-        assert suppress_sequences == [["<pad>"]]
+    def translate_batch(self, tokens, *, num_hypotheses, max_decoding_length, **options):
+        expected = {"asynchronous": True, "return_scores": True, "beam_size": 5, "length_penalty": 1}
+        assert options == {**expected, "max_input_length": 0, "suppress_sequences": [["<pad>"]]}
         self.calls.append((tokens, max_decoding_length))
         results = [
             SimpleNamespace(hypotheses=[each[::-1]] * num_hypotheses, scores=[self.score] * num_hypotheses)
