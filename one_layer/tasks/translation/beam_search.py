@@ -159,11 +159,9 @@ def _finish(state: _State, best: Candidates, length_penalty: float | Float[Array
 
 
 def _others(best: Candidates, beam: int) -> Candidates:
-    """The best `beam` candidates that are not eos, in order: the next beams."""
+    """The best `beam` candidates that are not eos, in order: the next beams. Of the 2·beam, each beam has one eos at most."""
     order = jnp.argsort(best.tokens == EOS, axis=1, stable=True)[:, :beam]
-    others = jax.tree.map(lambda x: _take(x, order), best)
-    # In a vocabulary too small for `beam` others, an eos remains among them; -inf ends it.
-    return others._replace(scores=jnp.where(others.tokens == EOS, -jnp.inf, others.scores))
+    return jax.tree.map(lambda x: _take(x, order), best)
 
 
 def _gather(cache: Cache, parents: Int[Array, "batch beam"]) -> Cache:

@@ -69,7 +69,7 @@ def best_continuations(
         places = parents[:, :, None] * vocab + jnp.minimum(tokens, vocab - 1)
         chosen = jnp.take_along_axis(logits.reshape(batch, -1), places.reshape(batch, -1), axis=1)
         totals = beams.of(parents).totals(chosen.reshape(tokens.shape), allowed(tokens) & (tokens < vocab))
-    best, place = _top(totals.reshape(batch, -1), min(2 * beam, beam * vocab - 1))
+    best, place = _top(totals.reshape(batch, -1), 2 * beam)
     parents, tokens = (jnp.broadcast_to(each, totals.shape) for each in (parents[:, :, None], tokens))
     found = (jnp.take_along_axis(each.reshape(batch, -1), place, axis=1) for each in (parents, tokens))
     return Candidates(best, *found), jnp.isnan(beams.log_sum)
