@@ -110,8 +110,9 @@ def test_rows_are_padded_on_the_right_and_the_decoder_reads_the_target_shifted(
 
 def test_empty_rows_are_few() -> None:
     batches = TrainingBatches(*some_pairs(200), max_tokens=100, accumulate=2, buckets=3, seed=0)
-    empty = sum(int((rows(batch, "target")[:, 0] == PAD).sum()) for batch in epoch(batches, 0))
-    assert 0 < empty < 2 * batches.batches_per_epoch  # each bucket has fewer empty rows than micro-batches
+    empty = np.array([(batch["target"][..., 0] == PAD).sum(axis=1) for batch in epoch(batches, 0)])
+    assert 0 < empty.sum() < 2 * batches.batches_per_epoch  # each bucket has fewer empty rows than micro-batches
+    assert empty.max() > 1 and np.ptp(empty, axis=1).max() == 1, "micro-batches share them out"
 
 
 def test_the_order_depends_only_on_seed_and_epoch() -> None:
@@ -123,7 +124,10 @@ def test_the_order_depends_only_on_seed_and_epoch() -> None:
         assert all(map(same, epoch(one, number), epoch(again, number)))
     backwards = [again[i] for i in reversed(range(3 * one.batches_per_epoch))]
     assert all(map(same, backwards[::-1], (one[i] for i in range(len(backwards)))))
-    assert not all(map(same, epoch(one, 0), epoch(one, 1)))
+    first, second = epoch(one, 0), epoch(one, 1)
+    assert [batch["source"].shape for batch in first] != [batch["source"].shape for batch in second]
+    together = [{frozenset(map(real, rows(batch, "source"))) for batch in each} for each in (first, second)]
+    assert together[0] != together[1], "not only batches are shuffled, but also the pairs of a bucket"
     assert not all(map(same, epoch(one, 0), epoch(other, 0)))
 
 
@@ -218,6 +222,7 @@ def test_a_search_covers_every_sentence_once_in_shapes_of_two_ladders(lengths: l
         assert members * width <= max_tokens or members == 1
         assert (batch["index"] >= 0).any()
         for row, index in enumerate(batch["index"].tolist()):
+            assert index >= 0 or real(batch["source"][row]) == (EOS,)
             if index >= 0:
                 assert index not in back
                 back[index] = real(batch["source"][row])

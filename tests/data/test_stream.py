@@ -23,6 +23,8 @@ def test_an_epoch_has_every_block_once_and_depends_on_seed_and_epoch_alone():
         found = np.sort(full.reshape(-1))
         assert np.array_equal(found, np.arange(found[0], found[0] + len(found))) and len(found) >= 100 - 2 * 8
         assert np.array_equal(np.diff(full, axis=1), np.ones((len(full), 7)))
+    begins = {batches.begins(epoch * batches.batches_per_epoch)[1][0] % 8 for epoch in range(9)}
+    assert len(begins) > 1, "epochs begin at other places"
     again = StreamBatches(text, max_tokens=24, seed=5)
     assert all(np.array_equal(again[n][name], batches[n][name]) for n in (0, 9) for name in ("source", "target"))
     assert not np.array_equal(StreamBatches(text, max_tokens=24, seed=6)[0]["target"], batches[0]["target"])
@@ -36,10 +38,13 @@ def test_a_source_is_the_token_before_its_target():
     assert (batch["source"][3] == PAD).all() and (batch["target"][3] == PAD).all()
 
 
-@pytest.mark.parametrize("size", [8, 9, 20])
-def test_micro_batches_have_equally_many_rows(size):
-    batches = StreamBatches(Stream(np.full(size, 9, np.uint16), 8), max_tokens=32, accumulate=2)
-    assert batches[0]["source"].shape[0] == 2 and (batches[0]["target"] == 9).any()
+@pytest.mark.parametrize("size", [8, 9, 20, 100])
+def test_micro_batches_have_equally_many_rows_and_blocks(size):
+    """Each block is whole; empty rows fill the last batch."""
+    batches = StreamBatches(Stream(np.full(size, 9, np.uint16), 8), max_tokens=72, accumulate=2)
+    for target in (batches[number]["target"] for number in range(9)):
+        assert {*map(tuple, target.reshape(-1, 8).tolist())} <= {(9,) * 8, (PAD,) * 8} and len(target) == 2
+        assert 0 <= np.diff((target[:, :, 0] == PAD).sum(axis=1)) <= 1 and (target == 9).any()
 
 
 @pytest.mark.parametrize("stride", [1, 3, 8])
@@ -73,8 +78,7 @@ MASKING = Masking(0.15, MASK_ID, TYPES)
 def text(tokens: int = 4000, block: int = 33) -> Stream:
     dice = np.random.default_rng(1)
     ids = dice.integers(4, TYPES, tokens)
-    ids[ids == MASK_ID] = 4
-    ids[::17] = EOS
+    ids[::17], ids[::23] = EOS, UNK
     return Stream(ids.astype(np.uint16), block)
 
 
@@ -97,7 +101,7 @@ def test_what_is_predicted_put_back_gives_the_text():
 def test_shares_are_those_of_bert_and_specials_are_left_alone():
     batches = MaskedBatches(text(40_000), MASKING, max_tokens=33 * 32, seed=3)
     predicted, real = 0, 0
-    fates = {"mask": 0, "same": 0, "other": 0}
+    fates, where, others = {"mask": 0, "same": 0, "other": 0}, set(), set()
     for number in range(batches.batches_per_epoch):
         batch = {name: array[0] for name, array in batches[number].items()}
         found = np.take_along_axis(batch["source"], batch["places"], axis=1)[batch["target"] != PAD]
@@ -105,7 +109,12 @@ def test_shares_are_those_of_bert_and_specials_are_left_alone():
         assert (target > UNK).all() and (target != MASK_ID).all() and (found > UNK).all()
         fates["mask"] += int((found == MASK_ID).sum())
         fates["same"] += int((found == target).sum())
-        predicted, real = predicted + len(target), real + int((undone(batch) > UNK).sum())
+        of_text = (undone(batch) > UNK) & (undone(batch) != MASK_ID)
+        predicted, real = predicted + len(target), real + int(of_text.sum())
+        where, others = where.union(batch["places"][batch["target"] != PAD]), others.union(found[found != target])
+        assert batch["source"].size <= 33 * 32
+        assert (np.diff(batch["places"])[batch["target"][:, 1:] != PAD] > 0).all(), "in order"
+    assert where == set(range(1, 33)) and others == set(range(UNK + 1, TYPES)), "anywhere, and any"
     fates["other"] = predicted - fates["mask"] - fates["same"]
     # The random tokens are one time in 45 the token itself.
     wanted = {"mask": 0.8, "same": 0.1 + 0.1 / 45, "other": 0.1 - 0.1 / 45}
@@ -115,7 +124,7 @@ def test_shares_are_those_of_bert_and_specials_are_left_alone():
 
 
 def test_masks_depend_on_seed_epoch_and_example_and_on_nothing_else():
-    """The same block in batches of other sizes has the same masks; in another epoch it has others."""
+    """The same block in batches of other sizes has the same masks; in another epoch, or by another seed, it has others."""
 
     def of_epoch(epoch, **changes):
         batches = MaskedBatches(text(33 * 20), MASKING, **{"max_tokens": 33 * 4, "seed": 5, **changes})
@@ -127,10 +136,10 @@ def test_masks_depend_on_seed_epoch_and_example_and_on_nothing_else():
                 found[clean.tobytes()] = tuple(array[row].tobytes() for array in flat.values())
         return found
 
-    first = of_epoch(0)
-    assert first == of_epoch(0, max_tokens=33 * 6, accumulate=2)
-    assert first.keys() == of_epoch(0).keys() and first != of_epoch(0, seed=6)
-    assert set(first.values()).isdisjoint(set(of_epoch(1).values()) - set(first.values())) and first != of_epoch(1)
+    assert of_epoch(0) == of_epoch(0, max_tokens=33 * 6, accumulate=2)
+    keys, one = ((5, 0), (5, 1), (6, 0)), text(32)  # of a text of one block, that is the block of each epoch
+    of_one = [MaskedBatches(one, MASKING, max_tokens=33, seed=seed)[epoch] for seed, epoch in keys]
+    assert len({batch["places"].tobytes() for batch in of_one}) == 3
 
 
 def test_validation_always_has_the_same_masks():
@@ -142,6 +151,8 @@ def test_validation_always_has_the_same_masks():
     for name in one:
         assert np.array_equal(one[name][:16], other[name][:16]) and np.array_equal(one[name][:2], some[name][:2])
     assert (some["target"][2:] == PAD).all()
+    alike = next(validation_batches(Stream(np.full(96, 9, np.uint16), 33), MASKING, 3))["places"]
+    assert len({places.tobytes() for places in alike}) == 3, "blocks have masks of their own"
 
 
 @pytest.mark.parametrize("unit", ["bytes", "bpe"])
