@@ -9,10 +9,10 @@ REFERENCES = [f"the {noun} saw {number} old houses near the river" for number, n
 WORSE = [line.replace("old houses near", "some old house by") for line in REFERENCES]
 
 
-def mixed(share: int) -> list[str]:
-    """The references, of which only each `share`-th line is right."""
+def mixed(share: int, first: int = 0) -> list[str]:
+    """The references, of which only each `share`-th line is right, from `first` on."""
     return [
-        good if place % share == 0 else bad for place, (good, bad) in enumerate(zip(REFERENCES, WORSE, strict=True))
+        good if place % share == first else bad for place, (good, bad) in enumerate(zip(REFERENCES, WORSE, strict=True))
     ]
 
 
@@ -24,30 +24,37 @@ def test_totals_are_the_scores_of_the_whole_and_lines_are_counted():
 
 def test_a_difference_in_half_of_the_lines_is_no_chance_and_that_of_equal_models_may_be():
     clear = translations(REFERENCES, (mixed(2), WORSE), "13a", False)
-    first = mixed(2)
-    turned = [bad if one == good else good for good, bad, one in zip(REFERENCES, WORSE, first, strict=True)]
-    equal = translations(REFERENCES, (first, turned), "13a", False)
+    equal = translations(REFERENCES, (mixed(2), mixed(2, 1)), "13a", False)
     assert clear.p is not None and clear.p < 0.01 and "paired bootstrap" in clear.test
     assert equal.p is not None and equal.p > 0.2 and equal.counts == (40, 40, 0)
 
 
-@pytest.mark.parametrize("changed", [0, 1, 9])
+@pytest.mark.parametrize("changed", [0, 1, 9, 10])
 def test_few_lines_that_differ_are_not_tested(changed):
     """sacreBLEU's bootstrap gives two equal lists p = 0.001."""
     second = [*WORSE[:changed], *REFERENCES[changed:]]
     found = translations(REFERENCES, (REFERENCES, second), "13a", False)
-    assert found.p is None and found.counts == (changed, 0, 80 - changed)
+    assert (found.p is None) == (changed < 10) and found.counts == (changed, 0, 80 - changed)
 
 
 def test_a_text_that_bleu_cannot_measure_is_not_tested():
     short = [" ".join(line.split()[:3]) for line in REFERENCES]
-    assert translations(short, (short, WORSE), "13a", False).p is None
+    found = translations(short, (short, WORSE), "13a", False)
+    assert found.p is None and {one for one, _ in found.lines} == {100.0}, "of short lines, shorter n-grams count"
+
+
+def test_the_tokens_are_those_of_the_tokenizer():
+    words = [line.replace(" ", "") for line in REFERENCES]
+    found = translations(words, ([word[:-1] for word in words], words), "char", False)
+    assert found.p is not None and {0 < one < other == 100.0 for one, other in found.lines} == {True}
 
 
 def test_case_counts_where_the_score_has_it():
     upper = [line.upper() for line in REFERENCES]
     assert translations(REFERENCES, (upper, REFERENCES), "13a", True).counts == (0, 0, 80)
     assert translations(REFERENCES, (upper, REFERENCES), "13a", False).counts == (0, 80, 0)
+    upper, turned = [line.upper() for line in mixed(2)], mixed(2, 1)
+    assert (translations(REFERENCES, (upper, turned), "13a", True).p or 0) > 0.2, "nor does it in the test"
 
 
 def test_labels_are_right_or_wrong():

@@ -31,12 +31,17 @@ def of_all(scores, logits, step, at_limit):
 
 @pytest.mark.parametrize("vocab", [SMALL, LARGE])
 @pytest.mark.parametrize("step", [0, 3])
-@pytest.mark.parametrize("values", [2, 40, None])
+@pytest.mark.parametrize("values", [2, 40, "few large", None])
 def test_they_are_the_first_of_a_stable_sort(vocab, step, values):
-    """With few values of logits, most continuations are ties. One sentence is at its limit, and one has an infinite logit in a beam."""
-    random = np.random.default_rng(vocab + step)
-    logits = random.integers(0, values, (4, BEAM, vocab)) if values else random.standard_normal((4, BEAM, vocab)) * 3
-    logits = logits.astype(np.float32)
+    """With few values of logits, most continuations are ties; with few large ones, they are ties of unlike blocks.
+
+    One sentence is at its limit, and one has an infinite logit in a beam. One has its largest in the last, shorter block and at a pad.
+    """
+    random, shape = np.random.default_rng(vocab + step), (4, BEAM, vocab)
+    drawn = {None: lambda: random.standard_normal(shape) * 3, "few large": lambda: random.geometric(0.5, shape)}
+    logits = drawn.get(values, lambda: random.integers(0, values, shape))().astype(np.float32)
+    logits[1, :, -2:] += 30
+    logits[0, :, PAD] = 60
     logits[2, 1, 7] = np.inf
     scores = np.where(step == 0, [0, -np.inf, -np.inf], -random.integers(0, 3, (4, BEAM))).astype(np.float32)
     at_limit = np.arange(4) == 3

@@ -1,5 +1,6 @@
 """Searching many sentences: each gets its own best hypothesis, in its place, whatever stands beside it."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import jax
@@ -19,7 +20,7 @@ from one_layer.tasks.translation.generate import search, translated
 from one_layer.tasks.translation.settings import SearchSettings
 from tests import user_error
 
-VOCAB, LONGEST, MOST = 14, 7, 9
+VOCAB, LONGEST, MOST = 14, 7, 16
 CONFIG = ModelConfig(VOCAB, VOCAB, d_model=8, ffn=16, heads=2, encoder_layers=1, decoder_layers=2)
 SETTINGS = SearchSettings(beam=3, max_length_a=0.0, max_length_b=MOST, max_tokens=8 * 24)
 BY_LENGTH = SearchSettings(beam=2, max_length_a=0.5, max_length_b=1)
@@ -47,11 +48,11 @@ def padded(ids, width):
     return np.pad(ids, (0, width - len(ids)), constant_values=PAD)[None].astype(np.int32)
 
 
-def rescored(sentence, tokens):
-    """Mean log p of `tokens` by the whole network at once: no cache, no search."""
+def rescored(sentence, tokens, penalty=1.0):
+    """Σ log p / length^penalty of `tokens` by the whole network at once: no cache, no search."""
     target_in = padded([EOS, *tokens[:-1]], MOST + 1)
     log_p = np.asarray(logits(padded(sentence, LONGEST), target_in))[0]
-    return log_p[np.arange(len(tokens)), tokens].sum() / len(tokens)
+    return log_p[np.arange(len(tokens)), tokens].sum() / len(tokens) ** penalty
 
 
 def same(found, others):
@@ -65,14 +66,18 @@ def test_the_order_is_kept(prepared, found, seed):
     same(translated(CONFIG, SETTINGS, prepared, given), expected)
 
 
-def test_n_best_begin_with_the_best_and_have_their_scores(prepared, found):
-    several = generate.best_translations(CONFIG, SETTINGS, prepared, [*SENTENCES, np.array([EOS], np.int32)], n=2)
-    same([best.tokens for best, *_ in several[:-1]], found)
-    assert several[-1] == [generate.EMPTY]
-    for sentence, (first, second) in zip(SENTENCES, several, strict=False):
+@pytest.mark.parametrize("changes", [{}, {"max_length_b": 2, "length_penalty": 0.6}], ids=["long", "short"])
+def test_n_best_begin_with_the_best_and_have_their_scores(prepared, changes):
+    settings = dataclasses.replace(SETTINGS, **changes)
+    given = [np.array([EOS], np.int32), *SENTENCES]
+    empty, *several = generate.best_translations(CONFIG, settings, prepared, given, n=2)
+    same([best.tokens for best, *_ in several], translated(CONFIG, settings, prepared, SENTENCES))
+    longest = max(len(each.tokens) for best in several for each in best)
+    assert empty == [generate.EMPTY] and longest == settings.max_length_b + 1
+    for sentence, (first, second) in zip(SENTENCES, several, strict=True):
         assert first.score >= second.score and first.tokens.tolist() != second.tokens.tolist()
         for each in (first, second):
-            assert each.score == pytest.approx(rescored(sentence, each.tokens), abs=1e-5)
+            assert each.score == pytest.approx(rescored(sentence, each.tokens, settings.length_penalty), abs=1e-5)
 
 
 def test_an_accelerator_takes_the_rows_that_its_memory_holds():
@@ -115,18 +120,29 @@ def in_place_of_the_search(monkeypatch, function):
 
 
 def test_each_sentence_may_become_as_long_as_its_own_length_allows(prepared, monkeypatch):
-    """Every id of the source but padding counts, 0 too. Rows without a sentence are not searched."""
+    """Every id of the source but padding counts, 0 too. Rows without a sentence are not searched. What is not found is not returned."""
 
     def found(config, variables, source, *, beam, max_length, limit, length_penalty, active):
-        scores = jnp.where(active & (limit <= max_length), 0.0, jnp.nan)[:, None]
-        tokens = jnp.zeros((len(limit), 1, max_length), jnp.int32)
-        return Hypotheses(tokens, limit[:, None], scores)
+        scores = jnp.where(active & (limit <= max_length), 0.0, jnp.nan)
+        lengths, tokens = jnp.stack([limit, 0 * limit], axis=1), jnp.zeros((len(limit), 2, max_length), jnp.int32)
+        return Hypotheses(tokens, lengths, jnp.stack([scores, jnp.full_like(scores, -jnp.inf)], axis=1))
 
     in_place_of_the_search(monkeypatch, found)
     sentences = [*some_sentences(0, [3, 7, 2, 24, 4]), np.array([0, 5, 0, EOS], np.int32)]
-    assert list(map(len, translated(CONFIG, BY_LENGTH, prepared, sentences))) == [
-        int(0.5 * len(sentence) + 1) for sentence in sentences
+    several = generate.best_translations(CONFIG, BY_LENGTH, prepared, sentences, n=2)
+    assert [[len(each.tokens) for each in best] for best in several] == [
+        [int(0.5 * len(sentence) + 1)] for sentence in sentences
     ]
+
+
+def test_one_broken_sentence_is_enough_to_refuse_a_model(prepared, monkeypatch):
+    def found(config, variables, source, *, limit, **options):
+        scores = jnp.where(limit == 4, jnp.nan, 0.0)[:, None]
+        return Hypotheses(jnp.full((len(limit), 1, 1), EOS), jnp.ones_like(limit)[:, None], scores)
+
+    in_place_of_the_search(monkeypatch, found)
+    with user_error("logits are not finite"):
+        translated(CONFIG, BY_LENGTH, prepared, some_sentences(0, [3, 7, 2]))
 
 
 def test_few_shapes_are_compiled_for_many_small_inputs(prepared, monkeypatch):
