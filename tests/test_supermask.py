@@ -77,6 +77,7 @@ def test_adversarial_distributions_as_a_stable_sort_does(dtype, by, seed):
 def test_the_count_is_python_s_own_in_double_precision(keep, size):
     assert kept_count(size, keep) == size - int((1 - keep) * size)
     assert kept_count(size, np.asarray(keep, np.float32)) == kept_count(size, keep)
+    assert kept_count(size, 1e-20) == 1, "one at least, though 1 - 1e-20 is 1"
 
 
 def test_a_traced_keep_means_the_same_decimal_as_a_number():

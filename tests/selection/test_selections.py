@@ -117,6 +117,25 @@ def test_scaling_is_by_the_number_kept_down_to_one_and_a_line_that_keeps_nothing
     assert not np.asarray(gradient)[(slice(None), 2) if axis == 0 else 2].any() and np.any(gradient != 0)
 
 
+class Smallest(Supermask):
+    exact = True  # of a selection of one's own, `keep` may decide how many weights survive
+
+    def select(self, scores):
+        return Supermask(self.keep, "score").select(-scores)
+
+
+@pytest.mark.parametrize("kind", [*SELECTIONS, Smallest])
+def test_matrices_that_are_selected_at_once_are_those_that_are_selected_alone(kind):
+    """As on a GPU. One of them has a NaN; and a traced `keep` that is impossible breaks all."""
+    mask = Supermask(0.4, kind) if isinstance(kind, str) else kind(0.4, "a:Class")
+    groups = [jax.random.normal(jax.random.key(seed), shape) for seed, shape in enumerate([(2, 6, 8), (3, 4, 5)])]
+    groups[0] = groups[0].at[1, 2, 3].set(jnp.nan)
+    for group, found in zip(groups, mask.select_each(groups), strict=True):
+        np.testing.assert_array_equal(found, [mask.select(each) for each in group])
+    broken = jax.jit(lambda keep: Supermask(keep).select_each(groups))(1.5)
+    assert all((np.asarray(each) == supermask.BROKEN).all() for each in broken)
+
+
 def test_a_name_that_is_no_selection_selects_nothing():
     with user_error("the selection 'largest' is unknown; give one of magnitude, score, threshold"):
         Supermask(selection="largest").select(np.ones((2, 3), np.float32))

@@ -77,6 +77,7 @@ CONTAINERS: dict[str, tuple[bytes, str]] = {
         "version '2'; this .* reads version 1",
     ),
     "an earlier version": (of_metadata('{"format":"one_layer ticket","version":"0"}'), "version '0'"),
+    "no version": (of_metadata('{"format":"one_layer ticket"}'), "this .* reads version 1"),
     "a path in a name": (of_one("mask/../../x", [1]), "its header has the invalid tensor name 'mask/../../x'"),
     "an absolute path": (of_one("/etc/passwd", [1]), "invalid tensor name '/etc/passwd'"),
     "10^12 entries": (of_one("a", [10**12], 0, 10**12), "it ends within a"),

@@ -81,7 +81,10 @@ def test_a_context_of_gigabytes_is_refused():
         check_work(large)
 
 
-@pytest.mark.parametrize(("name", "most"), [("encoder_layers", 256), ("decoder_layers", 256), ("source_vocab", 2**20)])
+BOUNDS = {"encoder_layers": 256, "decoder_layers": 256, "source_vocab": 2**20, "target_vocab": 2**20}
+
+
+@pytest.mark.parametrize(("name", "most"), BOUNDS.items())
 def test_depth_and_words_are_bounded_by_themselves(name, most):
     check(SMALL.replace(**{name: most}), beam=1)
     with pytest.raises(UserError, match=f"model.{name} is {most + 1:,}; a ticket's is at most {most:,}"):

@@ -158,7 +158,9 @@ def test_a_loss_or_gradient_that_is_not_finite_is_not_applied(platform, monkeypa
 
     params, _, fixed = start()
     params, moments, _ = step(params, adam.init(params), fixed, disturbed(), 0)
-    for place, (numbers, applied) in enumerate([({}, True), ({"added": np.inf}, False), ({"factor": np.nan}, False)]):
+    # Of the last, the loss is finite, and the gradient's norm is not.
+    broken = {"added": np.inf}, {"factor": np.nan}, {"factor": 1e25}
+    for place, (numbers, applied) in enumerate([({}, True), *((each, False) for each in broken)]):
         before = jax.tree.map(np.array, (params, moments))
         params, moments, sums = step(params, moments, fixed, disturbed(**numbers), place + 1)
         unchanged = jax.tree.map(lambda x, y: bool((x == y).all()), before, (params, moments))
@@ -193,10 +195,12 @@ def test_an_update_on_an_accelerator_is_that_on_a_cpu(case, monkeypatch):
     close(others, sums, 1e-4)
 
 
-def test_dropout_is_a_function_of_the_update(dropping):
+def test_dropout_is_a_function_of_the_seed_and_the_update(dropping):
     first, again = (dropping(*start(), batch(), 5)[0] for _ in range(2))
     assert equal(first, again)
     assert not equal(first, dropping(*start(), batch(), 6)[0])
+    of_another_seed = train_step(TASKS["translation"], CONFIG.replace(dropout=0.3), DESCENT, SMOOTHING, 2)
+    assert not equal(first, of_another_seed(*start(), batch(), 5)[0])
 
 
 @pytest.mark.slow
