@@ -15,11 +15,11 @@ def pair(folder, first=None, second=None, more=None, other=None) -> tuple[Record
 
 
 def test_keys_that_change_scores_come_first(tmp_path):
-    one, two = pair(tmp_path, {"train.log_every": 7, "model.keep": 0.3}, {"optim.newer": "x"})
+    one, two = pair(tmp_path, {"data.store": "x", "model.keep": 0.3}, {"optim.newer": "x"})
     assert keys(one, two).rows == [
         ["model.keep", "0.3", "0.5", ""],
         ["optim.newer", "-", '"x"', ""],
-        ["train.log_every", "7", "50", "no score"],
+        ["data.store", '"x"', "-", "no score"],
     ]
     assert keys(one, one).rows == []
 
@@ -36,6 +36,7 @@ def test_a_key_that_is_gone_is_a_difference_only_where_it_did_something(tmp_path
         ({"data": {"test": "another", "valid": "bbbb2222"}}, ["nll on valid"]),
         ({"data": {"test": "cccc3333", "valid": "another"}}, ["test, tokenised BLEU"]),
         ({"test": {"test": {"bleu_tokenized": 32.0, "signature": "tok:zh"}}}, ["nll on valid"]),
+        ({"valid": {"select": "bleu"}}, ["test, tokenised BLEU"]),
     ],
 )
 def test_only_scores_of_one_content_by_one_measure_are_compared(tmp_path, other, names):
@@ -46,9 +47,10 @@ def test_only_scores_of_one_content_by_one_measure_are_compared(tmp_path, other,
 
 
 def test_better_follows_the_measure(tmp_path):
-    """More BLEU is better, and less nll."""
+    """More BLEU is better, and less nll, so that the best evaluation is the one with the least."""
     one, two = pair(tmp_path)
-    assert [row[-2:] for row in scores(one, two).rows] == [["+2", "second"], ["-0.02", "second"]]
+    found = [row[-4:] for row in scores(one, two).rows]
+    assert found == [["30", "32", "+2", "second"], ["2.45", "2.43", "-0.02", "second"]]
     assert [row[-2:] for row in scores(two, one).rows] == [["-2", "first"], ["+0.02", "first"]]
 
 

@@ -88,3 +88,6 @@ def test_the_summary_has_every_axis():
     assert {axis: part["until"] for axis, part in found.items()} == {"seconds": 100.0, "updates": 200.0, "flops": 20.0}
     assert all(part["mean"] == pytest.approx(part["area"] / part["until"]) for part in found.values())
     assert len({round(part["mean"], 6) for part in found.values()}) == 1  # evenly spaced on every axis
+    earlier = lines(2.0, 4.0)
+    del earlier[1]["train/flops"]
+    assert summary(earlier, "bleu").keys() == {"seconds", "updates"} and not summary(earlier, "f1")
