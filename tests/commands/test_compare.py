@@ -72,7 +72,7 @@ def test_runs_are_paired_by_name_and_every_mask_bit_counts(folders):
     assert same.common == 1 and other.common == pytest.approx(1 - 2 / size, abs=1e-12)
     assert other.scores == other.seconds == [10.0, 20.0] and other.valid == [1.0, 2.0]
     last = table([other, same]).split("\n")[-1].split()
-    assert last[:4] == ["all", "2", "apart", "5"] and last[-2:] == ["20", "40"]
+    assert last[:4] == ["all", "2", "apart", "5"] and last[-5:] == ["to", "100.0", "%", "20", "40"]
 
 
 def test_a_collection_has_no_masks_although_the_folder_that_it_was_made_of_has(folders):

@@ -67,6 +67,7 @@ def test_what_is_said_of_two_runs_turns_with_their_order(runs, capsys):
         (lambda folder: (folder / "hypotheses-test.txt").unlink(), "good has no hypotheses-test.txt"),
         (lambda folder: (folder / "hypotheses-test.txt").write_text("one\n"), "8 lines, but 8 and 1 hypotheses"),
         (lambda folder: (folder / "hypotheses-test.txt").write_text("none\n" * 8), "they are of another checkpoint"),
+        (lambda folder: change(folder, lambda r: r["test"]["test"].update(bleu_sacre=0)), "are of another checkpoint"),
         (
             lambda folder: change(folder, lambda r: r["data"].update(test="0")),
             "the test sets of the two runs have other",
@@ -81,12 +82,17 @@ def test_lines_that_cannot_be_compared_are_said_and_the_rest_is_shown(runs, tmp_
     assert "The lines of test are not compared: " in text and why in text and "model.keep" in text
 
 
-def test_a_text_that_has_changed_since_is_said(runs, tmp_path, capsys):
+def test_a_text_that_has_changed_since_or_is_gone_is_said(runs, tmp_path, capsys):
     shutil.copytree(runs, tmp_path / "runs")
-    for name in ("bad", "good"):
-        path = tmp_path / "runs" / name / "config.json"
-        path.write_text(path.read_text().replace('"toy_test": 8', '"toy_test": 9'))
-    assert "is no longer that of the results" in said(capsys, *(tmp_path / "runs" / name for name in ("bad", "good")))
+    both = [tmp_path / "runs" / name for name in ("bad", "good")]
+    for changes, words, why in (
+        ({"toy_test": 9}, [], "is no longer that of the results"),
+        ({"source": "text", "directory": "gone"}, ["--text=elsewhere"], "cannot be read from elsewhere; say where"),
+    ):
+        for path in (folder / "config.json" for folder in both):
+            config = json.loads(path.read_text())
+            path.write_text(json.dumps({**config, "data": {**config["data"], **changes}}))
+        assert why in said(capsys, *both, *words)
 
 
 def test_runs_of_a_collection_are_compared_as_those_of_folders(runs, tmp_path, capsys):

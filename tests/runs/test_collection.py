@@ -190,7 +190,8 @@ HEAD = {"format": "one_layer runs", "version": 1, "files": 1}
 @pytest.mark.parametrize(
     "lines",
     [
-        [{**HEAD, "version": 2}],
+        [{**HEAD, "version": 2}, {"file": "a/result.json", "text": "{}"}],
+        [{**HEAD, "files": 0}, {"file": "a/result.json", "text": "{}"}],
         [{"file": "a/result.json", "text": "{}"}],
         [],
         [HEAD],
