@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-__version__ = "0.16.0"
+__version__ = "0.17.0"
 
 if TYPE_CHECKING:
     from one_layer.tasks.model import TrainedModel
