@@ -72,7 +72,7 @@ def _bound(keys: Int[Array, "*shape"]) -> Int[Array, ""]:
 
 
 def _keys(scores: Float[Array, "*shape"], by: str) -> Int[Array, "*shape"]:
-    """Returns integers in the same order as |S| or S, with NaN above everything.
+    """Returns integers in the same order as |S| or S; those of a NaN have larger magnitudes than all others.
 
     They also distinguish denormal numbers, which a device may treat as 0.
     """
@@ -80,7 +80,7 @@ def _keys(scores: Float[Array, "*shape"], by: str) -> Int[Array, "*shape"]:
     magnitude = bits & 0x7FFFFFFF
     if by == "magnitude":
         return magnitude
-    return jnp.where((bits >= 0) | (magnitude > _INFINITY), magnitude, -magnitude)
+    return jnp.where(bits >= 0, magnitude, -magnitude)
 
 
 def _value(key: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
