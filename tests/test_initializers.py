@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from one_layer.initializers import SCHEMES, Recipe, random_weights
+from one_layer.initializers import SCHEMES, Recipe, _reflection, random_weights
 from tests import user_error
 
 ROLE = "encoder/self_attention/query"
@@ -28,6 +28,7 @@ def test_a_uniform_is_the_top_24_bits_of_a_word(seed, scheme, bound):
     uniforms = [(word >> 8) * 2.0**-24 for word in stream(seed, ROLE, 32, 35)]
     expected = np.array([2 * u - 1 for u in uniforms], np.float32) * np.float32(bound)
     assert_same_bits(random_weights(seed, ROLE, (7, 5), scheme), expected.reshape(7, 5))
+    assert_same_bits(random_weights(seed, ROLE, (7, 5), scheme, scale=0.5), expected.reshape(7, 5) / 2)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +127,14 @@ def test_the_layers_of_a_recipe_are_roles_of_their_own():
 
 
 def test_the_zero_row_is_zero_and_moves_no_other():
-    drawn, whole = (Recipe("decoder/embedding", (9, 4), "normal", zero_row=row).draw(4) for row in (1, None))
-    assert not drawn[1].any()
-    assert_same_bits(np.delete(drawn, 1, 0), np.delete(whole, 1, 0))
+    drawn, whole = (Recipe("embedding", (9, 4), "normal", layers=2, zero_row=row).draw(4) for row in (1, None))
+    assert not drawn[:, 1].any()
+    assert_same_bits(np.delete(drawn, 1, 1), np.delete(whole, 1, 1))
+
+
+def test_a_vector_of_zeros_is_reflected_to_the_first_axis():
+    vector, sign = _reflection(np.zeros(2, np.int32))
+    assert (vector.tolist(), sign) == ([1.0, 0.0], -1.0)
 
 
 def assert_same_bits(ours, theirs):

@@ -84,15 +84,14 @@ def test_lines_that_cannot_be_compared_are_said_and_the_rest_is_shown(runs, tmp_
 
 def test_a_text_that_has_changed_since_or_is_gone_is_said(runs, tmp_path, capsys):
     shutil.copytree(runs, tmp_path / "runs")
-    both = [tmp_path / "runs" / name for name in ("bad", "good")]
     for changes, words, why in (
         ({"toy_test": 9}, [], "is no longer that of the results"),
         ({"source": "text", "directory": "gone"}, ["--text=elsewhere"], "cannot be read from elsewhere; say where"),
     ):
-        for path in (folder / "config.json" for folder in both):
+        for path in tmp_path.glob("runs/*/config.json"):
             config = json.loads(path.read_text())
             path.write_text(json.dumps({**config, "data": {**config["data"], **changes}}))
-        assert why in said(capsys, *both, *words)
+        assert why in said(capsys, tmp_path / "runs" / "bad", tmp_path / "runs" / "good", *words)
 
 
 def test_runs_of_a_collection_are_compared_as_those_of_folders(runs, tmp_path, capsys):

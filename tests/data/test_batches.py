@@ -124,10 +124,9 @@ def test_the_order_depends_only_on_seed_and_epoch() -> None:
         assert all(map(same, epoch(one, number), epoch(again, number)))
     backwards = [again[i] for i in reversed(range(3 * one.batches_per_epoch))]
     assert all(map(same, backwards[::-1], (one[i] for i in range(len(backwards)))))
-    first, second = epoch(one, 0), epoch(one, 1)
-    assert [batch["source"].shape for batch in first] != [batch["source"].shape for batch in second]
-    together = [{frozenset(map(real, rows(batch, "source"))) for batch in each} for each in (first, second)]
-    assert together[0] != together[1], "not only batches are shuffled, but also the pairs of a bucket"
+    together = [{frozenset(map(real, rows(batch, "source"))) for batch in epoch(one, number)} for number in (0, 1)]
+    shapes = [[batch["source"].shape for batch in epoch(one, number)] for number in (0, 1)]
+    assert together[0] != together[1] and shapes[0] != shapes[1], "pairs of a bucket are shuffled, and batches are"
     assert not all(map(same, epoch(one, 0), epoch(other, 0)))
 
 

@@ -23,8 +23,7 @@ def test_an_epoch_has_every_block_once_and_depends_on_seed_and_epoch_alone():
         found = np.sort(full.reshape(-1))
         assert np.array_equal(found, np.arange(found[0], found[0] + len(found))) and len(found) >= 100 - 2 * 8
         assert np.array_equal(np.diff(full, axis=1), np.ones((len(full), 7)))
-    begins = {batches.begins(epoch * batches.batches_per_epoch)[1][0] % 8 for epoch in range(9)}
-    assert len(begins) > 1, "epochs begin at other places"
+    assert len({batches.begins(epoch * batches.batches_per_epoch)[1][0] % 8 for epoch in range(9)}) > 1
     again = StreamBatches(text, max_tokens=24, seed=5)
     assert all(np.array_equal(again[n][name], batches[n][name]) for n in (0, 9) for name in ("source", "target"))
     assert not np.array_equal(StreamBatches(text, max_tokens=24, seed=6)[0]["target"], batches[0]["target"])
@@ -112,8 +111,8 @@ def test_shares_are_those_of_bert_and_specials_are_left_alone():
         of_text = (undone(batch) > UNK) & (undone(batch) != MASK_ID)
         predicted, real = predicted + len(target), real + int(of_text.sum())
         where, others = where.union(batch["places"][batch["target"] != PAD]), others.union(found[found != target])
-        assert batch["source"].size <= 33 * 32
-        assert (np.diff(batch["places"])[batch["target"][:, 1:] != PAD] > 0).all(), "in order"
+        ordered = np.diff(batch["places"])[batch["target"][:, 1:] != PAD] > 0
+        assert ordered.all() and batch["source"].size <= 33 * 32
     assert where == set(range(1, 33)) and others == set(range(UNK + 1, TYPES)), "anywhere, and any"
     fates["other"] = predicted - fates["mask"] - fates["same"]
     # The random tokens are one time in 45 the token itself.

@@ -87,6 +87,8 @@ def test_until_one_of_the_same_step_is_complete_the_replaced_one_stays(tmp_path,
     if complete:
         save(tmp_path / "other", {1: 0.5})
         (tmp_path / "other" / "checkpoints" / "1").rename(folder / "1")
+    Checkpoints(folder, read_only=True).close()
+    assert (folder / "1.replaced").exists(), "who only reads leaves this to the process that writes"
     checkpoints = Checkpoints(folder)
     assert checkpoints.steps() == [1] and checkpoints.scored() == [1] * complete
     assert checkpoints.progress(1)["score"] == (0.5 if complete else None)

@@ -74,6 +74,7 @@ def test_soft_signs_lie_between_the_signs_which_a_low_temperature_gives_them_and
 def test_every_selection_passes_the_gradient_straight_through_and_a_nan_on(selection):
     scores, upstream = np.random.default_rng(0).standard_normal((2, 6, 10)).astype(np.float32)
     mask = Supermask(selection=selection, threshold=0.4)
+    assert Supermask(1.0, selection).keeps_all == mask.exact and not Supermask(0.999, selection).keeps_all
     gradient = jax.grad(lambda s: jnp.sum(mask(s) * upstream))(scores)
     np.testing.assert_array_equal(gradient, upstream * (np.sign(scores) if selection == "magnitude" else 1))
     scores[2, 3] = np.nan
