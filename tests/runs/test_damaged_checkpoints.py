@@ -105,10 +105,12 @@ def test_a_checkpoint_with_a_damaged_score_is_said(tmp_path, read_only):
         Checkpoints(tmp_path / "checkpoints", read_only=read_only)
 
 
-def test_another_score_than_the_saved_one_is_noticed(tmp_path):
+@pytest.mark.parametrize(("part", "said"), [("metrics/metrics", "score"), ("progress/metadata", "progress")])
+def test_another_score_or_progress_than_the_saved_one_is_noticed(tmp_path, part, said):
     save(tmp_path, {1: 0.5})
-    (tmp_path / "checkpoints" / "1" / "metrics" / "metrics").write_bytes(b'{"score": 0.7}')
+    path = tmp_path / "checkpoints" / "1" / part
+    path.write_text(path.read_text().replace("0.5", "0.7"))
     checkpoints = Checkpoints(tmp_path / "checkpoints", read_only=True)
-    with pytest.raises(UserError, match="its score is not what was saved"):
+    with pytest.raises(UserError, match=f"its {said} is not what was saved"):
         checkpoints.progress(1)
     checkpoints.close()

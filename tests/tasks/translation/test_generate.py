@@ -203,6 +203,5 @@ def test_a_model_that_one_sentence_breaks_translates_nothing(prepared):
     """Of its tables, the row of a word that the others do not have is no number."""
     made = prepared["materialized"]
     broken = {**made, "source_embedding": {"kernel": made["source_embedding"]["kernel"].at[5].set(jnp.nan)}}
-    assert [5 in sentence for sentence in SENTENCES].count(True) == 1
     with user_error("logits are not finite"):
         translated(CONFIG, SETTINGS, {**prepared, "materialized": broken}, SENTENCES)
