@@ -42,6 +42,10 @@ def test_every_mutant_is_refused_or_the_same(tmp_path):
         np.testing.assert_array_equal(found["a"]["kernel"], VARIABLES["frozen"]["a"]["kernel"])
         np.testing.assert_array_equal(found["b"], VARIABLES["frozen"]["b"])
     assert refused > 200
+    for other in (np.ones(6, np.float32), np.ones(5, np.int32)):
+        write_frozen(path, {"frozen": {"b": other}})
+        with user_error(r"as frozen/b, but the model of config\.json has float32 \[5\]; restore the run's own files"):
+            with_frozen(path, EMPTY)
 
 
 @pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY"])

@@ -33,14 +33,11 @@ def of_all(scores, logits, step, at_limit):
 @pytest.mark.parametrize("step", [0, 3])
 @pytest.mark.parametrize("values", [2, 40, "few large", None])
 def test_they_are_the_first_of_a_stable_sort(vocab, step, values):
-    """With few values of logits, most continuations are ties; with few large ones, they are ties of unlike blocks.
-
-    One sentence is at its limit, and one has an infinite logit in a beam. One has its largest in the last, shorter block and at a pad.
-    """
+    """With few values of logits, most continuations are ties; with few large ones, they are ties of unlike blocks."""
     random, shape = np.random.default_rng(vocab + step), (4, BEAM, vocab)
     drawn = {None: lambda: random.standard_normal(shape) * 3, "few large": lambda: random.geometric(0.5, shape)}
     logits = drawn.get(values, lambda: random.integers(0, values, shape))().astype(np.float32)
-    logits[1, :, -2:] += 30
+    logits[1, :, -2:] += 30  # the largest are in the last block, which is shorter
     logits[0, :, PAD] = 60
     logits[2, 1, 7] = np.inf
     scores = np.where(step == 0, [0, -np.inf, -np.inf], -random.integers(0, 3, (4, BEAM))).astype(np.float32)

@@ -69,8 +69,7 @@ def test_the_order_is_kept(prepared, found, seed):
 @pytest.mark.parametrize("changes", [{}, {"max_length_b": 2, "length_penalty": 0.6}], ids=["long", "short"])
 def test_n_best_begin_with_the_best_and_have_their_scores(prepared, changes):
     settings = dataclasses.replace(SETTINGS, **changes)
-    given = [np.array([EOS], np.int32), *SENTENCES]
-    empty, *several = generate.best_translations(CONFIG, settings, prepared, given, n=2)
+    empty, *several = generate.best_translations(CONFIG, settings, prepared, [generate.EMPTY.tokens, *SENTENCES], n=2)
     same([best.tokens for best, *_ in several], translated(CONFIG, settings, prepared, SENTENCES))
     longest = max(len(each.tokens) for best in several for each in best)
     assert empty == [generate.EMPTY] and longest == settings.max_length_b + 1
