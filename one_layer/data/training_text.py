@@ -1,6 +1,5 @@
 """The training text as ids: from a store of an earlier run, from fairseq's files, or prepared from lines."""
 
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,10 @@ def prepare(
     """
     if isinstance(source, FairseqFolder):
         return _from_ids(config, reader, source, vocabularies)
-    make = partial(_from_text, config, reader, source, vocabularies, codes)
+
+    def make() -> Prepared:
+        return _from_text(config, reader, source, vocabularies, codes)
+
     if not config.store:
         return make()
     files = source.files(source.train)
