@@ -99,12 +99,12 @@ class Layer(nn.Module):
         for number in range(self.attentions):
             q, k, v, o = project[4 * number : 4 * number + 4]
             source = encoded if number else x
-            parts = [
+            query, key, value = (
                 projection(y).unflatten(-1, (self.heads, -1)).transpose(1, 2)
                 for y, projection in ((x, q), (source, k), (source, v))
-            ]
+            )
             causal = number == 0 and self.attentions == 2
-            mixed = F.scaled_dot_product_attention(*parts, is_causal=causal).transpose(1, 2).flatten(2)
+            mixed = F.scaled_dot_product_attention(query, key, value, is_causal=causal).transpose(1, 2).flatten(2)
             x = self.norms[number](x + self.drop(o(mixed)))
         return self.norms[-1](x + self.drop(project[-1](F.relu(project[-2](x)))))
 
