@@ -51,7 +51,8 @@ def test_the_tokens_are_those_of_the_tokenizer():
 
 def test_case_counts_where_the_score_has_it():
     upper = [line.upper() for line in REFERENCES]
-    assert translations(REFERENCES, (upper, REFERENCES), "13a", True).counts == (0, 0, 80)
+    alike = translations(REFERENCES, (upper, REFERENCES), "13a", True)
+    assert alike.counts == (0, 0, 80) and alike.p is None
     assert translations(REFERENCES, (upper, REFERENCES), "13a", False).counts == (0, 80, 0)
     assert (translations(REFERENCES, ([line.upper() for line in mixed(2)], mixed(2, 1)), "13a", True).p or 0) > 0.2
 

@@ -194,7 +194,8 @@ def translations(
     ]
     totals, signature = (found[0][0], found[1][0]), found[0][1]
     paired = Paired(f"sacreBLEU ({signature})", totals, list(zip(*scores, strict=True)))
-    differing = sum(one != other for one, other in zip(*systems, strict=True))
+    seen = str.lower if lowercase else str
+    differing = sum(seen(one) != seen(other) for one, other in zip(*systems, strict=True))
     # sacreBLEU gives two equal lists p = 0.001, and resampling says little where only a few lines differ.
     if differing < FEWEST or not can_measure(references, tokenize):
         return paired
