@@ -94,8 +94,11 @@ class TokenStore(Sequence):
     @cached_property
     def _keys(self) -> Int[np.ndarray, " sentences"]:
         """A number for each sentence, from its length and its first tokens: equal where sentences are, and seldom elsewhere."""
-        parts = np.column_stack([self.lengths, self.padded(np.arange(len(self)), 4)])
-        return parts.astype(np.int64) @ np.array([(1 << 61) - 1, 1, 1 << 15, 1 << 30, 1 << 45])
+        keys, weights = self.lengths * ((1 << 61) - 1), np.array([1, 1 << 15, 1 << 30, 1 << 45])
+        for first in range(0, len(self), _CHUNK):
+            rows = np.arange(first, min(first + _CHUNK, len(self)))
+            keys[rows] += self.padded(rows, len(weights)).astype(np.int64) @ weights
+        return keys
 
     def padded(self, rows: Int[np.ndarray, "rows"], width: int) -> Int32[np.ndarray, "rows width"]:
         """Returns the sentences `rows` as a matrix, padded on the right; an index of -1 gives a row of padding."""
